@@ -30,7 +30,8 @@ std::string_view name_of(std::string_view host) {
   return is_bracketed ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
-// The machine's own name, which /etc/hosts often maps to 127.0.1.1. No attacker's page has it.
+// The machine's own name, which /etc/hosts often maps to 127.0.1.1. No page of an attacker
+// has this host name.
 std::string host_name() {
   std::array<char, 256> name = {};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";

@@ -50,14 +50,15 @@ class BodySource {
   // A source is destroyed after kEnd, or as soon as the client is gone. Its destructor must end the
   // work that produces the bytes.
   virtual ~BodySource() = default;
-  // Appends the available bytes, at most about kPieceBytes. Called by one I/O thread at a time,
-  // when the socket has taken all earlier bytes (so a slow client means that the source is read
-  // slowly), and again until it appends nothing. Must not block.
+  // Appends the available bytes, at most about kPieceBytes. Called whenever the socket has taken
+  // all earlier bytes, so the source of a slow client is read slowly. After a call that appends
+  // nothing, the next one follows wake(). One I/O thread at a time; must not block.
   virtual State read(std::string* bytes) = 0;
   // Bytes to send after a silence of Limits::silence, so that no proxy closes the connection as
   // dead. Empty: none.
   virtual std::string_view keep_alive() const { return {}; }
-  // The headers after the last piece, which only HTTP/2 sends. Called after kEnd, or is_cut().
+  // The headers after the last piece, which only HTTP/2 sends. Called after kEnd, or after is_cut()
+  // returned true.
   virtual Headers trailers() const { return {}; }
   // Whether the answer ends now, without the bytes that the client has not taken. Only HTTP/2 asks:
   // after wake(), while the client's flow-control windows hold earlier pieces back.
@@ -97,8 +98,9 @@ class Exchange {
   // of the body, and with `is_last` at its end. The handler sets it before it returns.
   using Receive = std::function<void(std::string_view bytes, bool is_last)>;
   virtual void on_body(const Receive& /*receive*/) {}
-  // Only for HTTP/2, and before the handler returns: the client has proved who it is. From now on
-  // its connection is read without turns, and closed neither by Limits::proof nor for a newer one.
+  // Says that the client has proved who it is. Only for HTTP/2, and before the handler returns.
+  // From now on the connection does not wait for its turn to be read. It is closed neither because
+  // Limits::proof is over nor to make room for a newer connection.
   virtual void keep_connection() {}
 };
 

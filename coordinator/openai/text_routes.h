@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that need no generation: the tokens of a text, its prompt, and the texts of tokens.
+// Answers that need no generation: the tokens of a text, their number, the prompt of a chat, and
+// the texts of tokens.
 #pragma once
 
 #include <vector>

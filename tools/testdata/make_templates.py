@@ -32,7 +32,7 @@ def render(template, variables):
 
 
 def random_cases(seed, count, make):
-    """`count` cases that render, and those that failed on the way, but not more of them."""
+    """`count` random cases that render, and up to `count` of the failures until then."""
     generator = random_templates.Generator(random.Random(seed))
     kept = {"text": [], "error": []}
     while len(kept["text"]) < count:

@@ -28,7 +28,7 @@ struct Epoch {
   uint64_t number = 0;
   bool reload = false;               // Weights in memory are loaded again, too.
   std::vector<LinkId> links;         // By rank.
-  std::string numeric_class;         // All ranks compute in it; "": the common one.
+  std::string numeric_class;         // The class of all ranks; "": one that all support.
   std::vector<std::string> kernels;  // All ranks use them; empty: each rank chooses.
   bool uneven_measured = false;      // Shards differ because of workers' measurements.
   // By rank: the compiler's input and output.

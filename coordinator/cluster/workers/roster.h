@@ -32,7 +32,7 @@ struct RosterRules {
 
 struct Roster {
   std::vector<LinkId> links;              // By rank; empty: no group yet.
-  std::string numeric_class;              // All ranks must compute in it; "": the common one.
+  std::string numeric_class;              // The class of all ranks; "": one that all support.
   std::vector<std::string> kernels = {};  // See Assignment; empty: not agreed yet.
 
   int ranks() const { return static_cast<int>(links.size()); }

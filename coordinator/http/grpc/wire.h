@@ -42,7 +42,7 @@ void append_message(const google::protobuf::Message& message, std::string* bytes
 http::Headers trailers_of(const absl::Status& status);
 // The head of an answer with messages.
 http::Response answer_head();
-// Ends the call with one message, or with a failure and none.
+// reply() ends the call with one message, fail() with a status and no message.
 void reply(const std::shared_ptr<http::Exchange>& exchange,
            const google::protobuf::Message& message);
 void fail(const std::shared_ptr<http::Exchange>& exchange, const absl::Status& status);

@@ -133,7 +133,7 @@ const char* const kNormalizers[] = {R"({"type":"NFC"})",
                                     R"({"type":"StripAccents"})",
                                     R"({"type":"Nmt"})"};
 
-// The texts of these requests contain no part of a special token.
+// These requests have no "<", "|" or ">", so they make no special token, not even a part of one.
 TEST_F(MarkedEncodeTest, ARequestWithoutSpecialTokensHasThePlainEncodingUnderEveryNormalizer) {
   constexpr uint32_t kSeed = 31;
   std::mt19937 random(kSeed);
@@ -172,7 +172,7 @@ TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
   EXPECT_EQ(std::ranges::count(encode(**encoder, forged), 20), 1);
 }
 
-// The normal form of two joined pieces may also change the text of the piece before them.
+// If two pieces are normalized together, this may also change text of the piece before the two.
 TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
   constexpr uint32_t kSeed = 32;
   std::mt19937 random(kSeed);
@@ -191,8 +191,8 @@ TEST_F(MarkedEncodeTest, NormalizersThatReachAcrossPiecesMakeTheSameText) {
         text.append(pool[random() % pool.size()], random() % 2 == 0);
       }
       text.append("<|end|>", false);
-      // All but the end token is compared. If forms reach across pieces, the whole text may count
-      // as the request's, and then "<|end|>" stays text.
+      // All but the end token is compared. If normal forms reach across pieces, the whole text may
+      // count as the request's, and then "<|end|>" stays text.
       std::vector<int32_t> ids = encode(**encoder, text);
       std::vector<int32_t> plain = *(*encoder)->encode(text.bytes, {.add_special = false});
       ids.resize(std::min(ids.size(), plain.size() - 1));

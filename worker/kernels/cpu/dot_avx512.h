@@ -80,7 +80,8 @@ inline Sums dot_quads(Quads u, Quads s, Sums c) {
   return c;
 }
 #else
-// Even and odd bytes as 16 bits: the sum of two products of two bytes needs 17 bits.
+// Even and odd bytes are widened to 16 bits: vpmaddubsw adds two products of bytes in 16 bits, but
+// the sum may need 17.
 inline Sums dot_quads(Quads u, Quads s, Sums c) {
   const __m512i even = _mm512_madd_epi16(_mm512_and_si512(u.v, _mm512_set1_epi16(0xff)),
                                          _mm512_srai_epi16(_mm512_slli_epi16(s.v, 8), 8));

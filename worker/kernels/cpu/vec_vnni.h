@@ -16,7 +16,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 2
-// In assembly, as with AVX-512: no copies of sums, and the encoding is certain.
+// Assembly, for the reason in dot_avx512.h, and because only assembly fixes the encoding.
 inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
   asm(LOCKSTEP_VNNI "vpdpbusd %2, %1, %0" : "+x"(c) : "x"(u), "x"(s));
   return c;
@@ -26,7 +26,8 @@ inline __m256i dot_words(__m256i a, __m256i b, __m256i c) {
   return c;
 }
 #else
-// Even and odd bytes as 16 bits: the sum of two products of two bytes needs 17 bits.
+// Even and odd bytes are widened to 16 bits: vpmaddubsw adds two products of bytes in 16 bits, but
+// the sum may need 17.
 inline __m256i dot_quads(__m256i u, __m256i s, __m256i c) {
   const __m256i even = _mm256_madd_epi16(_mm256_and_si256(u, _mm256_set1_epi16(0xff)),
                                          _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));

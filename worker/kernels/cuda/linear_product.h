@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One product of linear_mma.cu, or of an expert's rows, as kernels get it. Sums are stored
-// unchanged or, for each pair, as the function of one sum times the other sum.
+// The operands of one matrix product: a linear (linear_mma.cu), or the rows of one expert. Sums are
+// stored unchanged. If they are in pairs, function(first sum) * second sum is stored for each pair.
 #pragma once
 
 #include "worker/kernels/cuda/functions.h"
@@ -9,7 +9,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct Product {
-  TensorView x;             // 16-bit numbers; every eighth is at a multiple of 16 bytes.
+  TensorView x;             // 16-bit numbers; columns 0, 8, 16 ... are at multiples of 16 bytes.
   const std::byte* weight;  // Stripes, one after the other.
   TensorView bias;
   TensorView out;
@@ -41,8 +41,8 @@ struct Product {
   }
 };
 
-// sums[stripe][tile] += a stripe's step times eight rows of x; b[tile] has the two steps of a half
-// unit.
+// Adds a step, 16 columns of K: sums[stripe][tile] += a[stripe] times eight rows of x. b[tile] has
+// these rows for two steps, first the even step, then the odd one.
 template <typename T, int kStripes, int kTiles>
 __device__ void add_step(float (&sums)[kStripes][kTiles][4], const uint32_t (&a)[kStripes][4],
                          const Words4 (&b)[kTiles], int step) {

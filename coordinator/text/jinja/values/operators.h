@@ -38,7 +38,7 @@ Value slice(Runtime& runtime, const Value& value, const Value* start, const Valu
 // item that the filter uses.
 class AttributePath {
  public:
-  AttributePath() = default;  // The item itself, as for null and none.
+  AttributePath() = default;  // Selects the item itself, as a null or none `attribute` does.
   AttributePath(Runtime& runtime, const Value* attribute);
   // "a,b" gives two paths.
   static std::vector<AttributePath> several(Runtime& runtime, const Value& attribute);

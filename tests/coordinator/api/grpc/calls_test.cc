@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the public port that are none, or have another number of messages.
+// Requests to the public gRPC port that are no valid calls, or do not have exactly one message.
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/api/api_server.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's form of calls: messages, deadlines and statuses; and calls that are none.
+// gRPC's form of calls: messages, deadlines and statuses; and requests that are no calls.
 #include "coordinator/http/grpc/wire.h"
 
 #include <gtest/gtest.h>
