@@ -80,15 +80,22 @@ void IoThread::drain() {
 
 void IoThread::close_one() {
   mailbox_->post([this] {
-    std::shared_ptr<IoConnection> first;
-    std::optional<Clock::time_point> first_since;
+    std::shared_ptr<IoConnection> chosen;
+    std::optional<Clock::time_point> chosen_since;
+    int64_t chosen_count = 0;  // The number of connections of its network.
     for (const auto& [key, connection] : connections_) {
       const std::optional<Clock::time_point> since = connection->closable_since();
-      if (!since.has_value() || (first != nullptr && since >= first_since)) continue;
-      first = connection;
-      first_since = since;
+      if (!since.has_value()) continue;
+      const std::string& network = connection->network();
+      const int64_t count = chosen != nullptr && network == chosen->network()
+                                ? chosen_count
+                                : server_->connections.of(network).of_network;
+      if (count < chosen_count || (count == chosen_count && since >= chosen_since)) continue;
+      chosen = connection;
+      chosen_since = since;
+      chosen_count = count;
     }
-    if (first != nullptr) first->close();
+    if (chosen != nullptr) chosen->close();
   });
 }
 

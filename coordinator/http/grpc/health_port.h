@@ -16,7 +16,8 @@ namespace lockstep {
 // last, at first NOT_SERVING. Check of any other name is NOT_FOUND, Watch SERVICE_UNKNOWN.
 class HealthPort {
  public:
-  // One more connection closes the oldest: a stranger that keeps them open locks no probe out.
+  // One more connection closes the oldest of the network with the most, so a stranger of another
+  // network keeps no probe out.
   static constexpr int64_t kMaxConnections = 16;
 
   // `address` as Listener::bind() takes it. kInvalidArgument, one line: it cannot be bound.

@@ -278,6 +278,21 @@ TEST(SlowClientsTest, ConnectionsOfOneNetworkLeaveRoomForOthers) {
   EXPECT_EQ(HttpClient(server.address()).get("/quick").status, 200);
 }
 
+TEST(SlowClientsTest, TheNetworkWithTheMostConnectionsMakesRoomForANewerOne) {
+  ScriptedServer server(
+      ServerOptions{.threads = 1, .max_connections = 4, .when_full = WhenFull::kCloseOldest});
+  const testing::Socket oldest(server.address(), "127.0.0.2");
+  server.expect_alive();
+  std::vector<std::unique_ptr<HttpClient>> silent;
+  for (int i = 0; i < 20; ++i) {
+    silent.push_back(std::make_unique<HttpClient>(server.address()));
+    server.expect_alive();
+  }
+  EXPECT_TRUE(silent.front()->ends());
+  EXPECT_TRUE(oldest.send(http_request("GET", "/quick")));
+  EXPECT_NE(oldest.receive().find("200 OK"), std::string::npos);
+}
+
 TEST(SlowClientsTest, BodiesAreBoundedTogether) {
   ScriptedServer server({.all_body_bytes = 2 << 20});  // One network may use half.
   std::vector<HttpClient> clients;
