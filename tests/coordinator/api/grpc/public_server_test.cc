@@ -303,8 +303,11 @@ TEST(PublicServerTest, AReaderThatNeverReadsIsCutOffWithTheReason) {
   const auto stub = v1::Generation::NewStub(server.new_channel(arguments));
   grpc::ClientContext context;
   const auto reader = stub->Generate(&context, request);
-  reader->WaitForInitialMetadata();  // The call has begun.
-  while (server.engine().stats().running > 0) std::this_thread::yield();
+  const auto has_run = [&] {
+    const EngineStats stats = server.engine().stats();
+    return stats.completion_tokens > 0 && stats.running == 0;
+  };
+  while (!has_run()) std::this_thread::yield();
   for (v1::GenerateResponse response; reader->Read(&response);) {
     EXPECT_NE(response.finish_reason(), v1::LENGTH);
   }
