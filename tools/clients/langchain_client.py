@@ -62,7 +62,7 @@ def check_too_long(uses_responses: bool) -> None:
             ask(PROMPT * 2000)
         except ContextOverflowError:
             continue
-        raise AssertionError("what is too long was taken")
+        raise AssertionError("the server accepted a prompt that is too long")
 
 
 story = check_story()
