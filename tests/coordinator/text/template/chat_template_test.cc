@@ -140,7 +140,7 @@ TEST(ChatTemplateTest, SaysWhichVariablesItReads) {
   EXPECT_FALSE(chat->reads("d"));
 }
 
-TEST(ChatTemplateTest, ToolsUseTheirOwnTemplateOfAList) {
+TEST(ChatTemplateTest, ARequestWithToolsUsesTheTemplateNamedToolUse) {
   const auto chat = ChatTemplate::from_json({{{"name", "default"}, {"template", "plain"}},
                                              {{"name", "tool_use"}, {"template", "tools"}}});
   TemplateInput request = request_of(kHello);
