@@ -52,6 +52,7 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
     kClosed,
   };
 
+  int64_t base_bytes() const;
   void account();
   void hand_over();
   std::shared_ptr<PendingExchange> exchange() const;
