@@ -67,8 +67,9 @@ void WorkerCall::receive(std::string_view bytes, bool is_last) {
   }
   if (in_.empty()) std::string().swap(in_);  // A message may have been large.
   if (!is_last) return;
+  const bool is_whole = in_.empty();
   end();
-  close(absl::OkStatus());
+  close(is_whole ? absl::OkStatus() : invalid_argument("the stream: ends within a message"));
 }
 
 absl::Status WorkerCall::take_messages(std::string_view* bytes) const {
