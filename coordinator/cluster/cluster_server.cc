@@ -23,7 +23,7 @@ constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
 constexpr std::chrono::milliseconds kPatience{200};  // For the last messages to workers.
 
 // Workers have one each; the public port has most of the descriptors. The bound is high enough that
-// a connection has time to join before it is the oldest and closed for a newer one.
+// a connection has time to join before it is closed for a newer one.
 int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
 
 // docs/security.md explains the limits.
@@ -32,10 +32,10 @@ http::Limits limits() {
   limits.read.header_bytes = 8 << 10;
   // Only heads count: bodies are not kept. Half of it, a network's part, is more than all heads of
   // all connections, so strangers cannot keep the workers of their network out.
-  limits.all_body_bytes = 128 << 20;
+  limits.all_body_bytes = 192 << 20;
   limits.max_streams = 4;  // A worker opens one, after one other call.
   limits.idle = std::chrono::seconds(30);
-  limits.proof = std::chrono::seconds(10);
+  limits.unproven = http::UnprovenLimits();  // A worker proves itself by its second call.
   // A worker may read late while it loads. One that has stopped answers no ping.
   limits.write = std::chrono::hours(24);
   return limits;
@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<ClusterServer>> ClusterServer::start(
                                  return http::Admission{.streams_body = true,
                                                         .has_endless_body = true};
                                },
-                           .when_full = http::WhenFull::kCloseOldest,
+                           .when_full = http::WhenFull::kCloseOther,
                            .tls = options.tls},
                           [raw = server.get()](const Call& call) { raw->answer(call); }));
   return server;

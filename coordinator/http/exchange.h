@@ -100,7 +100,7 @@ class Exchange {
   virtual void on_body(const Receive& /*receive*/) {}
   // Says that the client has proved who it is. Only for HTTP/2, and before the handler returns.
   // From now on the connection does not wait for its turn to be read. It is closed neither because
-  // Limits::proof is over nor to make room for a newer connection.
+  // Limits::unproven is reached nor to make room for a newer connection.
   virtual void keep_connection() {}
 };
 

@@ -45,9 +45,8 @@ void Connection::start(int descriptor) {
   wait_readable();
 }
 
-std::optional<Clock::time_point> Connection::closable_since() const {
-  const bool waits = mode_ == Mode::kReading && reading_ != RequestReader::State::kBody;
-  return waits ? std::optional(idle_since_) : std::nullopt;
+bool Connection::is_closable() const {
+  return mode_ == Mode::kReading && reading_ != RequestReader::State::kBody;
 }
 
 void Connection::drain() {
@@ -359,7 +358,6 @@ void Connection::finish_answer() {
   mode_ = Mode::kReading;
   reading_ = RequestReader::State::kIdle;
   set_deadline(limits_.idle);
-  idle_since_ = Clock::now();
   reader_.feed({});
   advance();
   // The client sends no more, and all its requests are answered.

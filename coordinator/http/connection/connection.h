@@ -26,7 +26,7 @@ class Connection final : public IoConnection,
   void take_turn() override;  // Continues the handshake.
   void tick(Clock::time_point now) override;
   void drain() override;
-  std::optional<Clock::time_point> closable_since() const override;
+  bool is_closable() const override;
   void close() override;
 
   // For its exchange.
@@ -100,7 +100,6 @@ class Connection final : public IoConnection,
   Clock::time_point deadline_ = Clock::time_point::max();  // For reading.
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
   Clock::time_point last_write_;
-  Clock::time_point idle_since_ = Clock::now();
 };
 
 }  // namespace lockstep::http

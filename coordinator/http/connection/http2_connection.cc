@@ -65,6 +65,9 @@ struct Http2Callbacks {
   static int on_begin_headers(nghttp2_session* /*session*/, const nghttp2_frame* frame,
                               void* connection) {
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    if (!of(connection).may_begin_stream(frame->hd.stream_id)) {
+      return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
     return guarded([&] { of(connection).begin_stream(frame->hd.stream_id); });
   }
   static int on_header(nghttp2_session* /*session*/, const nghttp2_frame* frame,
@@ -137,11 +140,10 @@ Http2Connection::Http2Connection(IoThread* thread, int descriptor, std::string n
       tls_(thread->server().open_tls(descriptor)),
       channel_(descriptor, tls_),
       blank_{.peer = peer_name(descriptor), .on_loopback = is_on_loopback(descriptor)},
-      begin_(Clock::now()),
-      deadline_(begin_ + limits_.header),
-      proof_deadline_(limits_.proof.has_value() ? begin_ + *limits_.proof : kNever),
-      last_read_(begin_),
-      idle_since_(begin_) {
+      last_read_(Clock::now()),
+      deadline_(last_read_ + limits_.header),
+      proof_deadline_(limits_.unproven.has_value() ? last_read_ + limits_.unproven->time : kNever),
+      idle_since_(last_read_) {
   set_socket_options(descriptor);
 }
 
@@ -176,10 +178,6 @@ void Http2Connection::start(int descriptor) {
   if (channel_.is_tls() != (server().tls != nullptr) || !open_session()) return close();
   if (!channel_.is_tls()) flush();  // A client may wait for our SETTINGS.
   wait_readable();
-}
-
-std::optional<Clock::time_point> Http2Connection::closable_since() const {
-  return is_kept_ ? std::nullopt : std::optional(begin_);
 }
 
 void Http2Connection::keep() {
@@ -220,6 +218,11 @@ void Http2Connection::close() {
 Http2Stream* Http2Connection::find(int32_t stream) {
   const auto found = streams_.find(stream);
   return found == streams_.end() ? nullptr : found->second.get();
+}
+
+// A client's streams have the numbers 1, 3, 5 and so on.
+bool Http2Connection::may_begin_stream(int32_t stream) const {
+  return !is_bounded() || stream < 2 * limits_.unproven->requests;
 }
 
 void Http2Connection::begin_stream(int32_t stream) {
@@ -311,6 +314,8 @@ bool Http2Connection::feed(std::string_view bytes) {
   const int64_t end = is_kept_ ? INT64_MAX : thread_time_ns() + kTurnNs;
   while (!bytes.empty()) {
     const std::string_view step = bytes.substr(0, is_kept_ ? bytes.size() : kStepBytes);
+    frame_bytes_ += step.size();
+    if (is_bounded() && frame_bytes_ > limits_.unproven->frame_bytes) return false;
     const ssize_t read = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const uint8_t*>(step.data()), step.size());
     if (read < 0 || nghttp2_session_get_outbound_queue_size(session_) > kMaxFrames) return false;

@@ -32,7 +32,7 @@ class Http2Connection final : public IoConnection,
   void take_turn() override;  // Continues the handshake, or reads.
   void tick(Clock::time_point now) override;
   void drain() override;
-  std::optional<Clock::time_point> closable_since() const override;
+  bool is_closable() const override { return !is_kept_; }
   void close() override;
 
   // ---- For its streams ----
@@ -52,6 +52,9 @@ class Http2Connection final : public IoConnection,
 
   bool open_session();
   Http2Stream* find(int32_t stream);
+  bool is_bounded() const { return limits_.unproven.has_value() && !is_kept_; }
+  // False: the client has begun too many streams without a proof, and the connection must end.
+  bool may_begin_stream(int32_t stream) const;
   void begin_stream(int32_t stream);
   void end_stream(int32_t stream);
   void begin_drain();
@@ -78,8 +81,9 @@ class Http2Connection final : public IoConnection,
   // The deadline of each stream that has bytes for the client to take.
   std::unordered_map<int32_t, Clock::time_point> sending_;
 
-  std::string in_;   // Bytes that were read, and not given to nghttp2 yet.
-  std::string out_;  // Bytes to be sent, beginning at sent_.
+  std::string in_;          // Bytes that were read, and not given to nghttp2 yet.
+  size_t frame_bytes_ = 0;  // The number of bytes given to nghttp2.
+  std::string out_;         // Bytes to be sent, beginning at sent_.
   size_t sent_ = 0;
   bool is_closed_ = false;
   bool is_draining_ = false;  // GOAWAY was submitted.
@@ -88,14 +92,13 @@ class Http2Connection final : public IoConnection,
   bool read_armed_ = false;
   bool write_armed_ = false;
   bool turn_awaited_ = false;
-  bool reads_after_write_ = false;  // Reading waits until the client has taken answers.
-  bool read_wants_write_ = false;   // TLS must write before it can read on.
-  bool was_pinged_ = false;         // A PING was sent since the last bytes were read.
-  const Clock::time_point begin_;
-  Clock::time_point deadline_;                                   // For the client's first SETTINGS.
-  Clock::time_point proof_deadline_;                             // For keep().
+  bool reads_after_write_ = false;    // Reading waits until the client has taken answers.
+  bool read_wants_write_ = false;     // TLS must write before it can read on.
+  bool was_pinged_ = false;           // A PING was sent since the last bytes were read.
+  Clock::time_point last_read_;       // At first: the begin.
+  Clock::time_point deadline_;        // For the client's first SETTINGS.
+  Clock::time_point proof_deadline_;  // For keep().
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
-  Clock::time_point last_read_;
   Clock::time_point idle_since_;
 };
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,6 +26,10 @@ class IoConnection {
   IoConnection& operator=(const IoConnection&) = delete;
 
   const std::string& network() const { return network_; }
+  bool is_first_turn() { return std::exchange(is_first_turn_, false); }  // True once.
+  // Its index among the connections of its thread, which sets it.
+  size_t index() const { return index_; }
+  void set_index(size_t index) { index_ = index; }
 
   // Owns the descriptor from here on.
   virtual void start(int descriptor) = 0;
@@ -34,16 +38,17 @@ class IoConnection {
   // Checks the deadlines.
   virtual void tick(Clock::time_point now) = 0;
   virtual void drain() = 0;
-  // A newer connection closes the one with the earliest time, of the network with the most
-  // connections. HTTP/1.1: the time since which it waits for a request; HTTP/2: its begin. Nothing:
-  // it stays, because it has a request, or its client has proved who it is.
-  virtual std::optional<Clock::time_point> closable_since() const = 0;
+  // Whether it may be closed for a newer one. HTTP/1.1: it waits for a request. HTTP/2: its client
+  // has not proved who it is.
+  virtual bool is_closable() const = 0;
   // Closes at once and reports to each exchange that its client is gone. Does nothing the second
   // time.
   virtual void close() = 0;
 
  private:
   const std::string network_;
+  bool is_first_turn_ = true;
+  size_t index_ = 0;
 };
 
 class PendingExchange;

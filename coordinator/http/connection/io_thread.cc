@@ -14,12 +14,16 @@ namespace lockstep::http {
 namespace {
 
 constexpr size_t kScratchBytes = 64 << 10;
+// close_one() looks at this many connections. If a network has half of all, a sample without it has
+// a probability of 2^-32.
+constexpr int kCloseSamples = 32;
 
 // Deadlines are checked every 5 to 250 ms: they are met within a quarter of the shortest limit.
 Clock::duration tick_time_of(const Limits& limits) {
   const auto shortest =
       std::min({limits.header, limits.body, limits.idle, limits.write, limits.linger,
-                limits.silence, limits.ping, limits.lost, limits.proof.value_or(limits.header)});
+                limits.silence, limits.ping, limits.lost,
+                limits.unproven.has_value() ? limits.unproven->time : limits.header});
   return std::clamp<Clock::duration>(shortest / 4, std::chrono::milliseconds(5),
                                      std::chrono::milliseconds(250));
 }
@@ -81,20 +85,17 @@ void IoThread::drain() {
 void IoThread::close_one() {
   mailbox_->post([this] {
     std::shared_ptr<IoConnection> chosen;
-    std::optional<Clock::time_point> chosen_since;
     int64_t chosen_count = 0;  // The number of connections of its network.
-    for (const auto& [key, connection] : connections_) {
-      const std::optional<Clock::time_point> since = connection->closable_since();
-      if (!since.has_value()) continue;
-      const std::string& network = connection->network();
-      const int64_t count = chosen != nullptr && network == chosen->network()
-                                ? chosen_count
-                                : server_->connections.of(network).of_network;
-      if (count < chosen_count || (count == chosen_count && since >= chosen_since)) continue;
-      chosen = connection;
-      chosen_since = since;
+    const auto consider = [&](const std::shared_ptr<IoConnection>& one) {
+      if (!one->is_closable()) return;
+      const int64_t count = server_->connections.of(one->network()).of_network;
+      if (count <= chosen_count) return;
+      chosen = one;
       chosen_count = count;
-    }
+    };
+    const size_t size = connections_.size();
+    for (int i = 0; i < kCloseSamples && size > 0; ++i) consider(connections_[random_() % size]);
+    for (size_t i = 0; i < size && chosen == nullptr; ++i) consider(connections_[i]);
     if (chosen != nullptr) chosen->close();
   });
 }
@@ -108,7 +109,8 @@ void IoThread::open(int descriptor, const std::string& network) {
   std::shared_ptr<IoConnection> connection;
   const absl::Status made = within_memory([&] {
     connection = server_->make_connection(this, descriptor, network);
-    connections_.emplace(connection.get(), connection);
+    connection->set_index(connections_.size());
+    connections_.push_back(connection);
     return absl::OkStatus();
   });
   if (made.ok()) return connection->start(descriptor);
@@ -117,23 +119,25 @@ void IoThread::open(int descriptor, const std::string& network) {
 }
 
 void IoThread::forget(IoConnection* connection) {
-  const auto known = connections_.find(connection);
-  if (known == connections_.end()) return;
+  const size_t index = connection->index();
   server_->connections.remove(connection->network());
-  connections_.erase(known);
+  connections_.back()->set_index(index);
+  std::swap(connections_[index], connections_.back());
+  connections_.pop_back();  // May destroy the connection.
 }
 
 // Acts on a copy: connections may be removed meanwhile.
 template <typename Act>
 void IoThread::for_each(const Act& act) {
-  std::vector<std::shared_ptr<IoConnection>> all;
-  all.reserve(connections_.size());
-  for (const auto& [key, connection] : connections_) all.push_back(connection);
+  const std::vector<std::shared_ptr<IoConnection>> all = connections_;
   for (const auto& connection : all) act(*connection);
 }
 
 void IoThread::await_turn(const std::weak_ptr<IoConnection>& connection) {
-  if (const auto one = connection.lock()) turns_.add(one->network(), connection);
+  if (const auto one = connection.lock()) {
+    const std::string& network = one->network();
+    turns_.add(one->is_first_turn() ? "first " + network : network, connection);
+  }
   run_turns();
 }
 

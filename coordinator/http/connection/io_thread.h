@@ -9,10 +9,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/log_limit.h"
 #include "base/threads/mutex.h"
@@ -94,7 +95,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Makes room for a newer connection: see IoConnection::closable_since().
+  // Closes a connection at random, so that nobody can time the moment, of the network with the most
+  // connections.
   void close_one();
 
   // For its own thread.
@@ -104,7 +106,8 @@ class IoThread {
   // A buffer into which every connection reads, so that idle connections need none.
   std::string& scratch() { return scratch_; }
   void forget(IoConnection* connection);
-  // Calls the connection's take_turn() after the turns of others.
+  // Calls the connection's take_turn() after the turns of others. A network's first turns and its
+  // other turns alternate.
   void await_turn(const std::weak_ptr<IoConnection>& connection);
 
  private:
@@ -128,7 +131,8 @@ class IoThread {
   boost::asio::steady_timer turn_timer_;
   bool turn_armed_ = false;
   std::string scratch_;
-  std::unordered_map<IoConnection*, std::shared_ptr<IoConnection>> connections_;
+  std::vector<std::shared_ptr<IoConnection>> connections_;
+  std::minstd_rand random_{std::random_device{}()};
   bool stopping_ = false;
   std::thread thread_;
 };

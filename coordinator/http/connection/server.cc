@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   const int64_t connections =
       options.max_connections > 0 ? options.max_connections : connections_within_limit();
   // New connections may exceed the limit for a moment, while idle ones are closed.
-  const bool closes = options.when_full == WhenFull::kCloseOldest;
+  const bool closes = options.when_full == WhenFull::kCloseOther;
   ASSIGN_OR_RETURN(auto listener,
                    Listener::bind(options.address, connections + (closes ? kComing : 0),
                                   /*shares=*/options.when_full == WhenFull::kShare));

@@ -17,9 +17,16 @@
 namespace lockstep::http {
 
 // The rule for a new connection when the max number is open: refuse it; kShare also refuses
-// earlier, if its network (network_of()) has seven eighths of that number; kCloseOldest closes
-// another one for it: see IoConnection::closable_since().
-enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOldest };
+// earlier, if its network (network_of()) has seven eighths of that number; kCloseOther closes
+// another one for it: see IoThread::close_one().
+enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOther };
+
+// HTTP/2: what a client may use before Exchange::keep_connection(). One that needs more is closed.
+struct UnprovenLimits {
+  std::chrono::milliseconds time{10'000};  // From accept.
+  int32_t requests = 4;
+  size_t frame_bytes = 8 << 10;  // Without TLS.
+};
 
 struct Limits {
   ReadLimits read;
@@ -35,8 +42,8 @@ struct Limits {
   std::chrono::milliseconds silence{15'000};  // HTTP/1.1: see BodySource::keep_alive().
   std::chrono::milliseconds ping{5'000};      // HTTP/2: after this silence the client is pinged,
   std::chrono::milliseconds lost{15'000};     // and after this one its connection is closed.
-  // HTTP/2: from accept to Exchange::keep_connection(). Not set: clients need not prove anything.
-  std::optional<std::chrono::milliseconds> proof = std::nullopt;
+  // Not set: clients need not prove anything.
+  std::optional<UnprovenLimits> unproven = std::nullopt;
 };
 
 struct ServerOptions {
@@ -48,7 +55,7 @@ struct ServerOptions {
   RenderRefusal refusal = render_refusal;
   Gate gate = {};                 // Null: every body is received.
   PageHeaders page_headers = {};  // For refusals made before the handler. Null: none.
-  // kCloseOldest: for each new connection above max_connections, each I/O thread closes one.
+  // kCloseOther: for each new connection above max_connections, each I/O thread closes one.
   WhenFull when_full = WhenFull::kRefuse;
   TlsFiles tls;  // Not set: plain TCP.
 };

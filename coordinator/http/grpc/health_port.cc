@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> HealthPort::start(const std::string&
                            .max_connections = kMaxConnections,
                            .limits = limits(),
                            .refusal = render_refused_call,
-                           .when_full = http::WhenFull::kCloseOldest},
+                           .when_full = http::WhenFull::kCloseOther},
                           [raw = port.get()](const std::shared_ptr<http::Exchange>& exchange) {
                             raw->answer(exchange);
                           }));

@@ -93,6 +93,11 @@ class ClusterServerTest : public ::testing::Test {
         {.address = "127.0.0.1:0", .token = "sesame", .max_message_bytes = 1 << 20}, &listener_);
     EXPECT_EQ(message_of(server.status()), "");
     server_ = std::move(*server);
+    connect();
+  }
+
+  // Makes a new connection for the next calls.
+  void connect() {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     channel_ = grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
@@ -201,7 +206,10 @@ TEST_F(ClusterServerTest, AReplayedNonceIsRefused) {
 // kept workers out.
 TEST_F(ClusterServerTest, ManyChallengesCloseNoOther) {
   const cluster::ChallengeReply oldest = challenge();
-  for (int i = 0; i < 200; ++i) challenge();
+  for (int i = 0; i < 200; ++i) {
+    if (i % 3 == 0) connect();
+    challenge();
+  }
   const auto worker = join(oldest, proof(oldest));
   ASSERT_TRUE(worker->stream->Write(message(1)));
   listener_.wait_for("message 1 1");
@@ -320,6 +328,13 @@ TEST_F(ClusterServerTest, AMessageThatIsNoneEndsItsStreamWithTheReason) {
     listener_.wait_for(fmt::format("closed {}", link));
     EXPECT_EQ(listener_.events().back(), fmt::format("closed {}", link));
   }
+}
+
+TEST_F(ClusterServerTest, AStreamThatEndsWithinAMessageEndsWithAnError) {
+  RawJoin worker(server_->address(), join_head());
+  worker.client.send_body(worker.stream, framed(message(1)).substr(0, 6), /*is_last=*/true);
+  EXPECT_EQ(worker.status(), "3");
+  listener_.wait_for("closed 1");
 }
 
 TEST_F(ClusterServerTest, AStreamIsClosedOnceHoweverItEnds) {
@@ -442,10 +457,7 @@ TEST_F(CrowdedClusterServerTest, SilentConnectionsKeepNoWorkerOut) {
   while (!strangers.front().receive().empty()) {  // Read the SETTINGS until the port closes it.
   }
 
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  stub_ = cluster::Cluster::NewStub(
-      grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
+  connect();
   const auto newcomer = join();
   ASSERT_TRUE(newcomer->stream->Write(message(2)));
   listener_.wait_for("message 2 2");

@@ -274,7 +274,7 @@ absl::Status ServedPorts::start_admin(const ServedModel& served, const Observed&
       http::Server::start({.address = flags.admin_address,
                            .threads = 1,
                            .max_connections = max_connections,
-                           .when_full = http::WhenFull::kCloseOldest,
+                           .when_full = http::WhenFull::kCloseOther,
                            .tls = flags.tls},
                           http::with_browser_rules(browsers, http::Router(std::move(routes))));
   if (!server.ok()) return of_flag("--admin", server.status());

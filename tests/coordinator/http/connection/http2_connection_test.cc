@@ -143,7 +143,7 @@ std::unique_ptr<Http2Client> kept_client(const ScriptedServer& server) {
 }
 
 TEST(Http2ConnectionTest, AClientThatDoesNotProveWhoItIsInTimeIsClosed) {
-  ScriptedServer server(http2_options({.proof = milliseconds(100)}));
+  ScriptedServer server(http2_options({.unproven = UnprovenLimits{.time = milliseconds(100)}}));
   const std::unique_ptr<Http2Client> kept = kept_client(server);
   Http2Client stranger(server.address());
   stranger.get("/held");
@@ -151,23 +151,50 @@ TEST(Http2ConnectionTest, AClientThatDoesNotProveWhoItIsInTimeIsClosed) {
   EXPECT_EQ(kept->wait(kept->get("/quick")).body, "quick");
 }
 
-TEST(Http2ConnectionTest, TheOldestConnectionThatIsNotKeptMakesRoom) {
+// Limits of requests or bytes alone.
+UnprovenLimits unproven(int32_t requests, size_t frame_bytes) {
+  return {.time = std::chrono::hours(1), .requests = requests, .frame_bytes = frame_bytes};
+}
+
+TEST(Http2ConnectionTest, AClientThatDoesNotProveWhoItIsHasFewRequests) {
+  ScriptedServer server(http2_options({.unproven = unproven(3, SIZE_MAX)}));
+  const std::unique_ptr<Http2Client> kept = kept_client(server);
+  Http2Client stranger(server.address());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(stranger.wait(stranger.get("/quick")).body, "quick");
+  EXPECT_EQ(stranger.wait(stranger.get("/quick")).status, 0);
+  stranger.wait_until_closed();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(kept->wait(kept->get("/quick")).body, "quick");
+}
+
+TEST(Http2ConnectionTest, AClientThatDoesNotProveWhoItIsSendsFewBytes) {
+  ScriptedServer server(http2_options({.unproven = unproven(INT32_MAX / 2, 4096)}));
+  const std::unique_ptr<Http2Client> kept = kept_client(server);
+  Http2Client stranger(server.address());
+  const std::string body(3000, 'x');
+  EXPECT_EQ(stranger.wait(stranger.post("/echo", body)).body, body);
+  EXPECT_EQ(stranger.wait(stranger.post("/echo", body)).status, 0);
+  stranger.wait_until_closed();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(kept->wait(kept->post("/echo", body)).body, body);
+}
+
+TEST(Http2ConnectionTest, AConnectionThatIsNotKeptMakesRoom) {
   ServerOptions options = http2_options();
   options.threads = 1;
   options.max_connections = 3;
-  options.when_full = WhenFull::kCloseOldest;
+  options.when_full = WhenFull::kCloseOther;
   ScriptedServer server(options);
   const std::unique_ptr<Http2Client> kept = kept_client(server);
   std::vector<std::unique_ptr<Http2Client>> strangers;
   for (int i = 0; i < 10; ++i) {
     strangers.push_back(std::make_unique<Http2Client>(server.address()));
-    strangers.back()->get("/held");
-    if (i >= 2) strangers[i - 2]->wait_until_closed();
+    EXPECT_EQ(strangers.back()->wait(strangers.back()->get("/quick")).body, "quick") << i;
   }
   EXPECT_EQ(kept->wait(kept->get("/quick")).body, "quick");
-  for (int i = 8; i < 10; ++i) {
-    EXPECT_EQ(strangers[i]->wait(strangers[i]->get("/quick")).body, "quick") << i;
-  }
+  EXPECT_EQ(std::ranges::count_if(strangers,
+                                  [](const auto& client) {
+                                    return client->wait(client->get("/quick")).body == "quick";
+                                  }),
+            2);
 }
 
 TEST(Http2ConnectionTest, AKeptConnectionMayReceiveMuchAtOnce) {
