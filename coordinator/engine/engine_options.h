@@ -57,13 +57,13 @@ struct EngineOptions {
     return is_cuda_class(numeric_class) ? 50 : 60;
   }
   PrefixOptions prefix;  // How pages of earlier tokens are reused.
-  // Bounds of the queue; more is refused with kResourceExhausted. A request larger than a bound on
-  // tokens, choices or bytes is accepted while the queue is empty.
+  // Bounds of the queue; further requests are refused with kResourceExhausted. While the queue is
+  // empty, a request is accepted even if it alone exceeds the bound on tokens, choices or bytes.
   QueueLoad max_waiting = {.requests = 4096,
                            .choices = 16'384,
                            .prompt_tokens = int64_t{4} << 20,
                            .bytes = int64_t{64} << 20};
-  // A stream is closed if its reader leaves more than this unread of one choice.
+  // A stream is closed if its reader leaves more than this many bytes of one choice unread.
   int64_t max_unread_bytes = kMaxUnreadBytes;
   // Idle time after which a null step checks that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
@@ -113,10 +113,10 @@ struct EngineStats {
   int64_t running = 0;       // Choices that hold pages, or are about to.
   int64_t waiting = 0;       // All other choices, preempted ones included.
   int64_t preemptions = 0;
-  QueueLoad refused;  // Refused requests, counted by the bound that they exceeded.
+  QueueLoad refused;  // Numbers of requests refused or displaced, by the bound that was the cause.
   int64_t groups_lost = 0;
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;  // Computed tokens, recomputed ones included.
+  int64_t prompt_tokens = 0;  // Computed by prefill, tokens that are computed again included.
   PrefixCounts prefix;
   int64_t completion_tokens = 0;
   EngineTimes times_ns = {};  // Times of the engine's thread.
