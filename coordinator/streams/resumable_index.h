@@ -22,7 +22,7 @@ class ResumableStream;
 
 // Two owners may use the same id.
 struct ResumableName {
-  std::string owner;  // An API key's name; "" without keys: the id is enough.
+  std::string owner;  // An API key's name; "" if the server has no keys.
   std::string id;     // The request's id.
   friend bool operator<(const ResumableName& a, const ResumableName& b) {
     return std::tie(a.owner, a.id) < std::tie(b.owner, b.id);
@@ -43,7 +43,7 @@ struct ResumableCounts {
   int64_t bytes = 0;
 };
 
-// A stream's cost besides its events and its request: names, locks, first blocks.
+// A stream's memory without its events and its request: names, locks, first blocks.
 inline constexpr int64_t kResumableStreamBytes = 4096;
 // How many names of dropped streams are remembered.
 inline constexpr size_t kMaxGoneNames = 4096;
