@@ -72,7 +72,8 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual const Request& request() const = 0;
-  // Frees the body, after it was read. Called by the code that answers; the answer frees it, too.
+  // Frees the body. The code that answers may call it after it has read the body; respond() and
+  // stream() free the body, too.
   virtual void drop_body() {}
   // The client whose limits the request counts against: its peer, unless code in front of the
   // handler names another one.

@@ -34,9 +34,9 @@ class IoConnection {
   // Checks the deadlines.
   virtual void tick(Clock::time_point now) = 0;
   virtual void drain() = 0;
-  // A newer connection closes the one with the earliest time, of the network with the most
-  // connections. HTTP/1.1: the time since which it waits for a request; HTTP/2: its begin. Nothing:
-  // it stays, because it has a request, or its client has proved who it is.
+  // If a newer connection needs room, the network with the most connections loses the one with the
+  // earliest time. HTTP/1.1: when its wait for a request began; HTTP/2: when it was opened.
+  // Nullopt: it stays open, because it has a request, or its client has proved who it is.
   virtual std::optional<Clock::time_point> closable_since() const = 0;
   // Closes at once and reports to each exchange that its client is gone. Does nothing the second
   // time.
