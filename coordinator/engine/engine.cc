@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
+constexpr milliseconds kFirstPause{100};  // After the first error of form(); then it doubles.
 constexpr milliseconds kLongestPause{5000};
 // Messages are read this often while workers compute, so that requests end by deadline,
 // cancellation or hang-up even while a step is stuck.

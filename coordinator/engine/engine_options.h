@@ -109,7 +109,7 @@ struct EngineStats {
   bool outage = false;       // There has been no group for longer than max_outage_ms.
   GroupInfo group;           // The last group that was formed.
   int64_t pages_free = 0;    // Available to a new sequence.
-  int64_t pages_cached = 0;  // Included in pages_free: those with tokens of earlier sequences.
+  int64_t pages_cached = 0;  // The part of pages_free that has tokens of earlier sequences.
   int64_t running = 0;       // Choices that hold pages, or are about to.
   int64_t waiting = 0;       // All other choices, preempted ones included.
   int64_t preemptions = 0;
