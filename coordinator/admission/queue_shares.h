@@ -66,7 +66,7 @@ class QueueShares {
     uint64_t since = 0;  // Its first request's arrival: of equal members, the newest is displaced.
     QueueLoad load = {};
     std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // Those with requests.
-    std::array<std::set<Rank>, kMeasures> ranks = {};  // The members by each bound's measure.
+    std::array<std::set<Rank>, kMeasures> ranks = {};  // The members' order for each bound.
     std::map<Order, Waiting> requests = {};            // Empty unless it is a client.
   };
   struct Place {
