@@ -18,7 +18,7 @@ namespace lockstep {
 
 // The max number of readers. A reader costs the notifier's thread one call per event.
 inline constexpr size_t kMaxLogReaders = 8;
-// A read() ends after the event with which it has this many bytes.
+// A read() returns no further events once it has this many bytes.
 inline constexpr int64_t kReaderPieceBytes = 64 << 10;
 
 // Thread-safe. One thread appends.
@@ -39,7 +39,7 @@ class EventLog : public std::enable_shared_from_this<EventLog> {
 
  private:
   class Reader;
-  // A reader's listener. It outlives the reader while it is called.
+  // A reader's listener. While it is called, it may outlive the reader.
   struct Listener {
     void call() ABSL_LOCKS_EXCLUDED(mutex);
     Mutex mutex;

@@ -58,7 +58,7 @@ class ResumableIndex {
   // streams were dropped.
   absl::Status add(const ResumableName& name, std::shared_ptr<ResumableStream> stream,
                    int64_t bytes);
-  // The stream never began.
+  // Removes a stream that never began.
   void remove(const ResumableName& name);
   // The stream needs `bytes` more. kResourceExhausted: see add(); nothing was counted.
   absl::Status grow(const ResumableName& name, int64_t bytes);
