@@ -33,8 +33,8 @@ class TraceJson final : public http::BodySource {
 
   const RecordedSteps steps_;
   int64_t base_ns_ = 0;  // Times are relative to this.
-  size_t step_ = 0;      // The next part of this step: 0 is the coordinator, then the ranks.
-  size_t part_ = 0;
+  size_t step_ = 0;      // The index of the step that is written.
+  size_t part_ = 0;      // The next part of it: 0 is the coordinator, then the ranks.
   bool begun_ = false;
   std::string out_;
 };
