@@ -29,7 +29,7 @@ class Connection final : public IoConnection,
   std::optional<Clock::time_point> closable_since() const override;
   void close() override;
 
-  // Called by the exchange that waits for its answer.
+  // The exchange posts these calls to the I/O thread.
   void respond(std::shared_ptr<PendingExchange> exchange, Response response) override;
   void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
               std::unique_ptr<BodySource> source) override;
