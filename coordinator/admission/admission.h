@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks a request before any work is done for it, and refuses it if it cannot be served.
+// Checks a request before it enters the queue, and refuses it if it cannot be served.
 #pragma once
 
 #include <cstdint>

@@ -45,10 +45,10 @@ struct GroupFormed {
   GroupInfo info;
 };
 
-// Follows each GroupFormed, unless the owner ended that epoch. kUnavailable: a rank was lost or
-// failed, which the message names. kDeadlineExceeded: the rank became silent, so its work is not
-// the cause. kAborted: nothing is wrong, and the next group will be larger. kCancelled: the cluster
-// was shut down. The next group is formed after want_group() is called.
+// Follows each GroupFormed, unless the owner ended that epoch. kUnavailable: a rank was lost, which
+// the message names, or a rank reported this failure. kDeadlineExceeded: a rank became silent, so
+// its work is not the cause. kAborted: nothing is wrong, and the next group will be larger.
+// kCancelled: the cluster was shut down. The next group is formed after want_group() is called.
 struct GroupLost {
   absl::Status why;
 };
