@@ -49,8 +49,8 @@ inline constexpr int64_t kGpuChunk = 4096;
 struct EngineOptions {
   int64_t prefill_chunk = kChunk;  // Max prompt tokens of all sequences in one step.
   int64_t max_running = 64;        // Max sequences that hold pages at once.
-  // The target duration of a step with decoding sequences, so that a prompt does not delay others
-  // for longer. 0: no target; negative: 60 on CPUs, 50 on GPUs.
+  // The target duration of a step in which sequences decode, so that a long prompt delays their
+  // tokens only a little. 0: no target; negative: 60 on CPUs, 50 on GPUs.
   int64_t step_budget_ms = -1;
   int64_t step_budget_of(const std::string& numeric_class) const {
     if (step_budget_ms >= 0) return step_budget_ms;
@@ -68,7 +68,7 @@ struct EngineOptions {
   // Idle time after which a null step checks that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
   // How long requests without a deadline wait for the next group. After that they end with
-  // kUnavailable, and others are refused until there is a group. 0: no limit.
+  // kUnavailable, and new ones are refused until there is a group. 0: no limit.
   int64_t max_outage_ms = 0;
   EngineObserver* observer = nullptr;  // Outlives the engine; null: none.
 
