@@ -19,9 +19,9 @@ inline constexpr double kAlikeRates = 1.25;
 // A part of ClusterCore. One thread at a time.
 class Speeds {
  public:
-  // `given`: by rank of a full group. If it is not empty, nothing else counts, and a group of
-  // another size has even parts. `measured`: whether workers' measurements may count if `given` is
-  // empty.
+  // `given`: the user's speeds, by rank of a full group; empty: none. If there are any, nothing
+  // else counts, and a group of another size has even parts. `measured`: whether workers'
+  // measurements may count if `given` is empty.
   Speeds(std::vector<double> given, bool measured)
       : given_(std::move(given)), measured_(measured && given_.empty()) {}
 
