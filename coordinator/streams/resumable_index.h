@@ -86,7 +86,7 @@ class ResumableIndex {
     std::string id;
     int64_t trim_ms = 0;
   };
-  // Every owner here has a stream.
+  // An owner of at least one stream.
   struct Owner {
     int64_t streams = 0;
     int64_t bytes = 0;

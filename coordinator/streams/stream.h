@@ -109,7 +109,7 @@ class Stream {
   // large, unless it has log-probabilities of prompts. A choice with little unread is not ended
   // because of what other readers left.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // All choices are done (OK), or the request failed.
+  // Ends the log. OK: all choices are done; an error: the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls the listener, after any number of changes.
   void notify() ABSL_LOCKS_EXCLUDED(listener_mutex_);
