@@ -22,8 +22,7 @@ void log_loss(const std::string& line);
 // searched. kInvalidArgument names a field that the template leaves out: of the user's last message
 // or a later one; also an instruction or a tool, if the user's message is the last one. Other
 // missing parts are only logged, because the model was trained without them: parts of earlier
-// messages, and instructions and tools while a call is being answered. Takes time linear in the
-// prompt. Any thread.
+// messages; instructions and tools while a call is being answered. Any thread; takes linear time.
 using RenderChat = absl::FunctionRef<absl::StatusOr<std::string>(const v1::ChatMessages& chat)>;
 absl::Status check_losses(const v1::ChatMessages& chat, const TemplateInput& request,
                           const TemplateTraits& traits, std::string_view prompt, RenderChat render);
