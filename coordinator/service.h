@@ -17,11 +17,11 @@
 namespace lockstep {
 
 struct ServiceOptions {
-  // With `launch` the workers are started here, with `worker_arguments`; else they must join. The
-  // service sets what follows from the model: `compile`, the assignment.
+  // With `launch` the service starts the workers, with `worker_arguments`; else they must join. The
+  // service sets the fields that follow from the model, for instance `compile` and `assignment`.
   ClusterCoreOptions cluster;
   // The port where workers join. An empty address: a private Unix socket, for local workers only.
-  // An empty token, allowed only with an empty address: one is drawn.
+  // The token may be empty only if the address is empty: then the service draws a random token.
   ClusterServerOptions server;
   std::function<std::vector<std::string>(int index)> worker_arguments;  // See LauncherOptions.
   EngineOptions engine;

@@ -67,8 +67,8 @@ absl::Status check_sampling(const SamplingParams& params, int64_t vocab) {
 
 }  // namespace
 
-// Clients recognize the message by a phrase: litellm by the one before "but", langchain-openai by
-// "the prompt is too long".
+// Clients recognize this message: litellm by the words before "but", langchain-openai by "the
+// prompt is too long".
 absl::Status too_long(int64_t context, int64_t found, std::string_view why) {
   absl::Status refusal = invalid_argument(
       "This model's maximum context length is {} tokens, but the request has {} (the prompt is too "

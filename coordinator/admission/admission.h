@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission before work: refuses requests that cannot be served or would exceed a bound.
+// Checks a request before it enters the queue, and refuses it if it cannot be served.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ bool is_too_long(const absl::Status& status);
 absl::Status retry_after(absl::Status refusal, int64_t seconds);
 int64_t retry_after_of(const absl::Status& refusal);
 
-// kUnavailable: a request has no deadline, and no group was formed for `ms` (max_outage_ms).
+// kUnavailable, for a request without a deadline when there has been no group for `ms`
+// (EngineOptions::max_outage_ms).
 absl::Status no_workers_for(int64_t ms);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running request, which counts for the limits of its sender.
+// The right to run one request, which counts for the limits of its client.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // The request counts until end() or the permit's destruction. end() is called before an answer's
-// last part is sent, because a client that has the whole answer may send its next request.
+// last part is sent, because a client that has the whole answer may send its next request at once.
 // Thread-safe.
 class Permit {
  public:

@@ -63,10 +63,10 @@ class QueueShares {
   struct Share {
     Share* parent = nullptr;
     std::string name = {};
-    uint64_t since = 0;  // Among equals, the newest is displaced first.
+    uint64_t since = 0;  // Its first request's arrival: of equal members, the newest is displaced.
     QueueLoad load = {};
     std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // Those with requests.
-    std::array<std::set<Rank>, kMeasures> ranks = {};  // The members by each bound's measure.
+    std::array<std::set<Rank>, kMeasures> ranks = {};  // The members' order for each bound.
     std::map<Order, Waiting> requests = {};            // Empty unless it is a client.
   };
   struct Place {
@@ -79,11 +79,11 @@ class QueueShares {
   static void rank(Share* share, bool ranked);
   static void change(Share* client, const QueueLoad& more, const QueueLoad& less);
   absl::Status check_bounds(const Names& names, const QueueLoad& load);
-  // Whether others have enough to give up. These are the networks, and the clients in the new
-  // request's network, that have more than the new request's own network or client with `more`
-  // added. The sum of these differences must be at least `room`.
+  // Whether others have enough to give up `room` for a new request that adds `more`. Each network
+  // gives what it has beyond the new request's network after the addition. In that network, each
+  // client gives what it has beyond the new request's client after the addition.
   bool can_give(const Bound& bound, const Names& names, int64_t more, int64_t room) const;
-  // Null: the stream of the displaced request no longer exists.
+  // Removes one request. Null: its stream no longer exists.
   std::shared_ptr<Stream> displace(const Bound& bound, const Names& names, int64_t more);
 
   static const std::array<Bound, kMeasures> kBounds;

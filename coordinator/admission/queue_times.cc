@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kMemoryNs = 10e9;
-constexpr double kEnoughStarts = 8;  // With fewer samples there is no estimate.
+constexpr double kEnoughStarts = 8;  // If fewer requests began lately, there is no estimate.
 
 }  // namespace
 

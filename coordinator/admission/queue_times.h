@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates a request's wait in the engine's queue from how fast earlier ones began. A request that
-// would begin after its deadline, or after the max wait, is refused at once.
+// Estimates a request's wait in the engine's queue from how fast earlier requests began. A request
+// that would begin after its deadline, or after the max wait, is refused at once.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class QueueTimes final : public EngineObserver {
  public:
   explicit QueueTimes(int64_t max_wait_ms) : max_wait_ms_(max_wait_ms) {}
 
-  // kResourceExhausted has a retry_after(): the time until few enough requests would be before this
-  // one.
+  // The error is kResourceExhausted with a retry_after(): after that time, few enough requests
+  // would be before this one.
   absl::Status check(const EngineRequest& request, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The time until this request would begin; 0 if unknown, or nothing is before it.

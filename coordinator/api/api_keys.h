@@ -17,10 +17,10 @@
 
 namespace lockstep {
 
-// A file of lines "NAME KEY [requests=N] [priority=M]": the key's bearer is called NAME, has at
-// most N requests running at once, and gives them priorities of M (default 0) and above. The file
-// may have "sha256:" and the key's SHA-256 in 64 hex digits in place of the key. Blank lines and
-// lines that begin with '#' are skipped. Thread-safe; immutable except for the counts.
+// A file of lines "NAME KEY [requests=N] [priority=M]": a client with this key is called NAME, may
+// have at most N requests running at once, and may give them priorities of M (default 0) or more.
+// The file may have "sha256:" and the key's SHA-256 in 64 hex digits in place of the key. Blank
+// lines and lines that begin with '#' are skipped. Thread-safe; immutable except for the counts.
 class ApiKeys {
  public:
   // kInvalidArgument, one line: names the file or its line, what it must be, and what was found.

@@ -169,8 +169,8 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
   ids.erase(first, first + excess);
 }
 
-// Forbids the tokens of a word at the start of a text. Also forbids its tokens after a space, if
-// they are as numerous and begin differently. vLLM does the same.
+// Forbids the tokens that each word has at the start of a text. Also forbids the tokens that it has
+// after a space, if their number is the same and the first one differs. vLLM does the same.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
                             EngineRequest* request) {
   if (message.bad_words().empty()) return absl::OkStatus();

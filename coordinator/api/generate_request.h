@@ -35,7 +35,7 @@ class RequestBatch {
 };
 
 // Parses one JSON object with the field names of GenerateRequest, except that prompt_ids is a list.
-// Its additional key "logits" sets `*logits`, which is false without it.
+// The object may also have the key "logits", which sets `*logits`; without the key it is false.
 absl::StatusOr<v1::GenerateRequest> generate_request_from_json(const std::string& line,
                                                                bool* logits);
 

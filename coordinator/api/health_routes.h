@@ -11,7 +11,7 @@ namespace lockstep::http {
 
 // GET /livez: 200 while the process answers, whatever the state of its workers. /readyz: 200 while
 // a request would be accepted, else 503 with {"status": "unavailable", "reason"}. /health and
-// /ping: 503 until the first group of workers is complete, then 200. /version.
+// /ping: 503 until the first group of workers is complete, then 200. /version: {"version"}.
 std::vector<Route> health_routes(const ServedModel& served);
 
 }  // namespace lockstep::http

@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// A handler that checks the key and then calls `handler`: 401 without one of `keys`, 429 if the key
-// already has its maximum of running requests. A request counts until its whole answer is
-// available. Exchange::client() is the key's name. Paths in `open` need no key; paths that begin
-// with `uncounted` need one and are not counted. The keys outlive the handler.
+// A handler that calls `handler` if the request has one of `keys`. It answers 401 if not, and 429
+// if the key already has its maximum of running requests. A request counts until its whole answer
+// is available. Exchange::client() is the key's name. Paths in `open` need no key; paths that begin
+// with `uncounted` need one, but requests to them do not count. The keys outlive the handler.
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler);
 

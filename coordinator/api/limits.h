@@ -15,8 +15,8 @@ namespace lockstep {
 
 // The limit of one message on the wire; gRPC refuses larger ones (RESOURCE_EXHAUSTED).
 constexpr int64_t kMaxMessageBytes = 4 << 20;
-// A prompt with more bytes per token of the context cannot fit, and is refused before it is
-// tokenized. No text reaches this limit: English has about 4 bytes per token.
+// A text with this many bytes, or more, for each token of the context is refused as too long before
+// it is tokenized. No usual text comes near this: English has about 4 bytes per token.
 constexpr int64_t kPromptBytesPerToken = 64;
 
 // The property of a field that is limited.

@@ -29,7 +29,7 @@ struct ServedModel {
   absl::Status check_wait(const EngineRequest& request) const {
     return queue != nullptr ? queue->check(request, steady_now_ns()) : absl::OkStatus();
   }
-  // OK if a request may have this priority. `permit`: that of its API key; null: it has no key.
+  // OK if a request may have this priority. `permit`: the one of its API key; null: it has no key.
   absl::Status check_priority(const Permit* permit, int32_t priority) const {
     if (permit != nullptr) return permit->check_priority(priority);
     if (priority >= lowest_priority) return absl::OkStatus();

@@ -28,11 +28,11 @@ struct TaskPoolOptions {
 };
 
 // Self-clocked fair queueing (Golestani 1994): networks (network_of()) get equal shares of the
-// threads, measured in bytes, and so do the clients of a network. Each task gets a tag: the larger
-// of the clock and its client's last tag, plus its size. The task with the smallest tag is next;
-// the clock is the tag of the task started last. There are two levels: the networks share one
-// clock, with a tag for each network; the clients of a network share the network's own clock, with
-// a tag for each client. So a client that sends many or large tasks delays only itself.
+// threads, measured in bytes, and so do the clients of a network. A task's tag is its size plus the
+// larger of two numbers: the clock and the last tag of its client. The task with the smallest tag
+// is next; the clock is the tag of the task started last. There are two levels: the networks share
+// one clock, with a tag for each network; the clients of a network share the network's own clock,
+// with a tag for each client. So a client that sends many or large tasks delays only itself.
 // Thread-safe.
 class TaskPool {
  public:
@@ -77,7 +77,7 @@ class TaskPool {
   using Place = std::pair<int64_t, uint64_t>;  // The tag, then the order of arrival.
   struct Waiting {
     std::map<Place, Task> tasks;
-    Place place;  // The place of the first task among the networks.
+    Place place;  // Decides the order of networks; made for the network's first task.
   };
   struct Queue {
     std::unordered_map<std::string, Waiting> networks;  // Those with waiting tasks.

@@ -36,7 +36,7 @@ struct StartWorker {
   int index = 0;
 };
 
-// SIGKILL, which also ends a stopped process. Answered by worker_exited().
+// Sends SIGKILL, which also ends a stopped process. Answered by worker_exited().
 struct KillWorker {
   int index = 0;
 };
@@ -45,10 +45,10 @@ struct GroupFormed {
   GroupInfo info;
 };
 
-// Follows each GroupFormed, unless the owner ended that epoch. kUnavailable names the rank.
-// kDeadlineExceeded: the same, but the rank became silent, so its work is not the cause. kAborted:
-// nothing is wrong, and the next group will be larger. kCancelled: the cluster was shut down. The
-// next group is formed after want_group() is called.
+// Follows each GroupFormed, unless the owner ended that epoch. kUnavailable: a rank was lost, which
+// the message names, or a rank reported this failure. kDeadlineExceeded: a rank became silent, so
+// its work is not the cause. kAborted: nothing is wrong, and the next group will be larger.
+// kCancelled: the cluster was shut down. The next group is formed after want_group() is called.
 struct GroupLost {
   absl::Status why;
 };
@@ -59,8 +59,8 @@ struct RankReplies {
   std::vector<cluster::WorkerMessage> messages;
 };
 
-// No group can ever be formed: a retry would fail the same way. Only before the first group; no
-// action follows it.
+// No group can ever be formed: a retry would fail the same way. This happens only before the first
+// group, and is the last action.
 struct FormingImpossible {
   absl::Status why;
 };

@@ -128,7 +128,7 @@ void ClusterCore::on_hello(int64_t now, Member& member, const cluster::Hello& he
 }
 
 void ClusterCore::on_heartbeat(int64_t now, Member& member, const cluster::Heartbeat& heartbeat) {
-  const bool has_waited = member.waiting && !heartbeat.waiting();  // Its work begins now.
+  const bool has_waited = member.waiting && !heartbeat.waiting();  // The rank's own work begins.
   if (heartbeat.progress() != member.progress || has_waited) member.progress_at = now;
   member.progress = heartbeat.progress();
   member.waiting = heartbeat.waiting();
@@ -140,7 +140,7 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   if (failure.peer_lost()) {
     return fail_epoch(now, unavailable("rank {} could not continue: {}", rank, message_of(status)));
   }
-  // The shards' sizes came from measurements, not from the user.
+  // The sizes of shards came from measurements, not from the user: equal sizes are tried.
   if (epoch_.uneven_measured && epoch_.phase != Epoch::Phase::kFormed &&
       status.code() == absl::StatusCode::kResourceExhausted) {
     speeds_.ignore_measured();
@@ -155,8 +155,8 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
     member_of(rank).failed_at = now;
   }
   if (epoch_.phase != Epoch::Phase::kFormed) regroup_.failed(now, epoch_.links, status.code());
-  // Only the coordinator may say that no rank is at fault: otherwise a step that a worker always
-  // ends this way would be retried forever.
+  // Only the coordinator may say that no rank is at fault. If a worker could, a step that it always
+  // ends with such a status would be retried forever.
   if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) {
     return fail_epoch(now, unavailable("{}", message_of(status)));
   }

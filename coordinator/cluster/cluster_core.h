@@ -44,18 +44,18 @@ class ClusterCore {
 
   // ---- Results of StartWorker ----
   void worker_started(int64_t now, int index, int pid);
-  // Also called if it could not be started.
+  // Also called if the worker could not be started.
   void worker_exited(int64_t now, int index, const ProcessEnd& end);
 
   // ---- Requests of the group's owner ----
   // Forms a group as soon as there are enough workers: answered by GroupFormed or
   // FormingImpossible. Ends the owner's current group.
   void want_group(int64_t now, const GroupRequirements& requirements = {});
-  // Reports the owner's demand. While no request runs, a group with fewer ranks than possible is
-  // formed again.
+  // Reports the owner's demand. A group with fewer ranks than possible is formed again: soon if no
+  // request runs, else after ClusterCoreOptions::regrow_ms.
   void note_demand(int64_t now, Demand demand);
-  // Sends a Step or a LogitsRequest to every rank, one at a time: answered by RankReplies or
-  // GroupLost. Dropped after GroupLost.
+  // Sends a Step or a LogitsRequest to every rank: answered by RankReplies or GroupLost. The owner
+  // must wait for this answer before the next call. Has no effect after GroupLost.
   void exchange(int64_t now, cluster::CoordinatorMessage message);
   // The owner releases its group, or needs none any more. GroupLost does not follow.
   void end_epoch(int64_t now, const std::string& reason);
@@ -71,18 +71,18 @@ class ClusterCore {
   bool ready(int64_t now) const;
   // The number of workers that sent Hello and were not lost.
   int joined() const;
-  // The same workers, in rank order: first the ranks of the group or of the one being formed.
+  // The same workers: first, in rank order, those of the group or of the one being formed.
   std::vector<WorkerState> workers(int64_t now) const;
 
   std::vector<ClusterAction> take_actions();
 
  private:
   enum class LossKind {
-    kClosed,   // Its stream is closed already.
-    kCut,      // The stream is cancelled, and the process killed if it is ours.
-    kSilent,   // Like kCut, but it was silent, so no step can be the cause.
-    kLeft,     // It sent Goodbye.
-    kRefused,  // It is sent the reason first.
+    kClosed,   // The worker's stream is closed already.
+    kCut,      // The stream is cancelled, and the process killed if this coordinator started it.
+    kSilent,   // Like kCut, but the worker was silent, so no step can be the cause.
+    kLeft,     // The worker sent Goodbye.
+    kRefused,  // The reason is sent to the worker before the stream ends.
   };
 
   // Events, in cluster_core.cc.
@@ -136,9 +136,9 @@ class ClusterCore {
   uint64_t epochs_ = 0;
   bool wanted_ = false;
   uint64_t last_formed_ = 0;  // The epoch of the last formed group; 0: none.
-  bool was_killed_ = false;   // A worker of that group was killed (GroupInfo::follows_a_kill).
+  bool was_killed_ = false;   // A worker of that group was ended from outside, or sent Goodbye.
   bool over_ = false;
-  int64_t form_at_ = INT64_MIN;  // No attempt before this time.
+  int64_t form_at_ = INT64_MIN;  // No attempt to form a group before this time.
   int failed_tries_ = 0;         // Failed attempts in a row.
   int64_t last_tick_ = -1;
   LogLimit refusals_{std::chrono::seconds(1)};

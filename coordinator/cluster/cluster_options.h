@@ -16,14 +16,14 @@
 namespace lockstep {
 
 inline constexpr int64_t kTickMs = 50;            // tick() is called at least this often.
-inline constexpr int64_t kLateTickMs = 500;       // A later tick: this process was delayed.
-inline constexpr int64_t kHelloMs = 5'000;        // From opened() to the worker's Hello.
+inline constexpr int64_t kLateTickMs = 500;       // A tick that is later: this process was delayed.
+inline constexpr int64_t kHelloMs = 5'000;        // The max time from opened() to Hello.
 inline constexpr int64_t kReadySilentMs = 1'000;  // ready(): max age of each rank's last message.
 // ready(): max time since a heartbeat last reported progress. Heartbeats are 250 ms apart, so the
 // progress itself is less than two seconds old.
 inline constexpr int64_t kReadyProgressMs = 1'500;
-inline constexpr int64_t kFirstPauseMs = 100;  // After a failed attempt; it doubles each time,
-inline constexpr int64_t kMaxPauseMs = 3'000;  // up to this.
+inline constexpr int64_t kFirstPauseMs = 100;  // After the first failed attempt; then it doubles.
+inline constexpr int64_t kMaxPauseMs = 3'000;  // The longest pause after a failed attempt.
 
 struct ClusterCoreOptions {
   int workers = 1;      // The ranks of a full group.
@@ -43,7 +43,8 @@ struct ClusterCoreOptions {
   std::vector<double> speeds = {};  // See Speeds: by rank, for a group of `workers`.
   // Whether shard sizes may depend on workers' measurements; false if bits depend on shard sizes.
   bool measured_speeds = false;
-  // The fields equal for all ranks: the checkpoint, memory limits. The core adds the others.
+  // The fields that are equal for all groups and ranks, for instance the checkpoint and memory
+  // limits. The core adds the others.
   cluster::Assignment assignment;
   // One program per rank. A pure function.
   std::function<absl::StatusOr<std::vector<program::Program>>(std::vector<WorkerFacts>)> compile;

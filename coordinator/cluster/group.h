@@ -53,10 +53,10 @@ struct GroupInfo {
   int64_t vocab = 0;
   int64_t weight_bytes = 0;  // Over all ranks.
   std::string numeric_class;
-  std::string kernels;  // digest_of() the proven kernels; part of the numeric class.
+  std::string kernels;  // digest_of() the proven kernels; other kernels may give other bits.
   std::string strategy;
   WeightsOrigin weights;
-  bool follows_a_kill = false;  // A worker of the previous group was killed from outside.
+  bool follows_a_kill = false;  // A worker of the previous group was killed or asked to end.
   // In rank order; null if unknown.
   std::shared_ptr<const std::vector<RankInfo>> members;
 
@@ -95,9 +95,8 @@ class Group {
   virtual const GroupInfo& info() const = 0;
 
   // Sends a step to every rank without waiting: call receive() until it returns the results. After
-  // any error, of this or another call, the group is over. kUnavailable names the lost rank.
-  // kDeadlineExceeded: the same, but the rank's work is not the cause. kAborted: nothing is wrong,
-  // but a better group can be formed.
+  // any error, of this or another call, the group is over. The errors are those of
+  // cluster_action::GroupLost.
   virtual absl::Status send(std::shared_ptr<const cluster::Step> step) = 0;
   // Waits for the results of the step, in rank order, until the steady clock reaches `until_ms`.
   // Nullopt: they have not arrived.
@@ -136,7 +135,8 @@ class Cluster {
   // was shut down (kCancelled) or if the first group can never be formed: one line. The previous
   // group must be over.
   virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) = 0;
-  // While no request runs, the group may be formed again to be larger. Engine's thread.
+  // Reports the engine's demand: while no request runs, a smaller group may be formed again with
+  // more ranks. Engine's thread.
   virtual void note_demand(Demand /*demand*/) {}
   // Makes form() return kCancelled from now on. Any thread.
   virtual void shutdown() = 0;

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Called from any thread; must not block, nor call back before it returns.
+// Called from any thread; must neither block nor call a LinkListener.
 class WorkerTransport {
  public:
   virtual ~WorkerTransport() = default;
@@ -22,8 +22,8 @@ class WorkerTransport {
   virtual void close(LinkId link, bool after_sending) = 0;
 };
 
-// The transport's events; for one link never concurrent, on_closed() last. The caller must not hold
-// a lock that a call of WorkerTransport takes.
+// The transport's events. Calls for one link are never concurrent, and on_closed() is the last one.
+// The caller must not hold a lock that a call of WorkerTransport takes.
 class LinkListener {
  public:
   virtual ~LinkListener() = default;
@@ -32,7 +32,7 @@ class LinkListener {
   virtual void on_closed(LinkId link) = 0;
 };
 
-// The same rules as for WorkerTransport.
+// Called from any thread; must neither block nor call a ProcessListener.
 class WorkerProcesses {
  public:
   virtual ~WorkerProcesses() = default;
@@ -40,7 +40,7 @@ class WorkerProcesses {
   virtual void kill(int index) = 0;
 };
 
-// The processes' events. The same rules as for LinkListener.
+// The processes' events, by worker. The rules of LinkListener hold here, too.
 class ProcessListener {
  public:
   virtual ~ProcessListener() = default;

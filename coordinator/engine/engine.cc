@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{100};  // After an error of form(); doubled each time.
+constexpr milliseconds kFirstPause{100};  // After the first error of form(); then it doubles.
 constexpr milliseconds kLongestPause{5000};
 // Messages are read this often while workers compute, so that requests end by deadline,
 // cancellation or hang-up even while a step is stuck.
@@ -184,7 +184,7 @@ absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupRequirement
 }
 
 void Engine::Loop::enter(std::unique_ptr<Group> group) {
-  if (std::exchange(formed_before_, true)) {  // The same level as the log line of the loss.
+  if (std::exchange(formed_before_, true)) {  // A warning, as the log line of the loss is.
     const GroupInfo& info = group->info();
     spdlog::warn("a group of {} is ready again, epoch {}", count_of(info.ranks, "worker"),
                  info.epoch);
@@ -195,8 +195,8 @@ void Engine::Loop::enter(std::unique_ptr<Group> group) {
   core_.group_formed(group_->info());
 }
 
-// Waits for the workers' answer, but only until there is something else to do. False: the group was
-// lost.
+// Waits for the workers' answer, but at most kPollMs, and only until the core's next tick() is due.
+// False: the group was lost.
 bool Engine::Loop::receive() {
   const int64_t next_poll = steady_now_ms() + kPollMs;
   const int64_t until = std::min(next_poll, core_.wake_at().value_or(next_poll));

@@ -26,16 +26,16 @@ class Engine {
 
   // Any thread; does not block. kInvalidArgument: the prompt and the first new token can never fit
   // the context or the pages, or an id is out of the vocabulary. kResourceExhausted: the queue is
-  // full; the message names the bound. kUnavailable: there was no group yet, or the server is
-  // draining. A lost group does not change the answer: the next group continues it. If that is not
-  // possible (EngineCore::group_formed, group_lost), the stream closes with kUnavailable or
-  // kInternal.
+  // full; the message names the bound. kUnavailable: no group can serve the request now, or the
+  // server is draining or has ended. A lost group does not change the answer: the next group
+  // continues it. If that is not possible (EngineCore::group_formed), the stream closes with
+  // kUnavailable or kInternal.
   absl::StatusOr<std::shared_ptr<Stream>> submit(EngineRequest request);
   // OK if the smallest request would be accepted now, else the reason; for callers with work to do
   // before they can submit. Any thread.
   absl::Status accepting() const;
-  // The same for a request of this client. It may displace another client's request from a full
-  // queue.
+  // Like accepting(), for a request of this client: if the queue is full, such a request may still
+  // be accepted and displace another client's request.
   absl::Status accepting(const std::string& client) const;
   // Ends the request soon and frees its pages; its stream ends with finish reason kCancelled and
   // status OK. No effect on a request that has ended. Any thread.
@@ -45,7 +45,7 @@ class Engine {
   // Blocks until a group is formed; an error if none will be formed. Any thread.
   absl::Status wait_ready();
 
-  // Accepts no more requests; running ones continue. Those that have not ended after `time` are
+  // Accepts no more requests; accepted ones continue. Those that have not ended after `time` are
   // cancelled, as by stop(). Any thread; does not block.
   void drain(std::chrono::milliseconds time);
   // Calls Cluster::shutdown(). Open streams end with status kCancelled, their choices with finish

@@ -16,12 +16,12 @@ namespace lockstep {
 
 namespace engine_action {
 
-// Answered by results() or group_lost(). One at a time. A step without tokens checks that every
-// rank still answers.
+// Sends a step to the group, which runs one at a time. The core gets results() or group_lost() for
+// it. A step without tokens checks that every rank still answers.
 struct RunStep {
   std::shared_ptr<const cluster::Step> step;
 };
-// Asks for all raw logits of an output of the last step: answered by logits() or group_lost().
+// Asks for all raw logits of an output of the last step. The core gets logits() or group_lost().
 struct FetchLogits {
   uint64_t step = 0;
   int output = 0;

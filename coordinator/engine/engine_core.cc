@@ -89,7 +89,7 @@ void EngineCore::run_step(bool trace) {
   for (std::shared_ptr<Stream>& stream : started) act<NoteStarted>(std::move(stream));
 }
 
-// Returns the streams of the requests whose first rows are in `batch`.
+// Counts prompt tokens. Returns the streams of the requests whose first rows are in `batch`.
 std::vector<std::shared_ptr<Stream>> EngineCore::note_started(const Batch& batch) {
   std::vector<std::shared_ptr<Stream>> started;
   for (const Sequence* sequence : batch.sequences) {
@@ -132,7 +132,7 @@ void EngineCore::logits(const std::vector<float>& logits) {
   draw_rest(&logits);
 }
 
-// Draws for the sequences of the remaining outputs; `logits` belong to the first of these.
+// Draws a token for each remaining output. `logits` belong to the first of them; null: not fetched.
 void EngineCore::draw_rest(const std::vector<float>* logits) {
   while (in_flight_->next < in_flight_->draws.size()) {
     const StepInFlight::Draw next = in_flight_->draws[in_flight_->next];
@@ -266,7 +266,7 @@ void EngineCore::emit(Sequence& sequence, StreamEvent event, const SequenceUpdat
   if (--job.open == 0) close(job, job.end);
 }
 
-// Records the origin: only a group with the same bits may continue the request.
+// Records the group's properties: only a group that gives the same bits may continue the request.
 void EngineCore::record_origin(Job& job) {
   if (!job.origin.has_value()) {
     job.origin = {info_.numeric_class, info_.weights, info_.kernels};
@@ -323,7 +323,7 @@ void EngineCore::end_late(int64_t now_ms) {
   stats_.outage = true;
   send_events();
   for (Job* job : jobs_in_order()) {
-    // A request with a deadline waits until then.
+    // A request with a deadline waits until its deadline.
     if (job->request().deadline_ms == 0) fail(*job, no_workers_for(options_.max_outage_ms));
   }
 }
@@ -414,7 +414,7 @@ void EngineCore::group_formed(const GroupInfo& info) {
   stats_.group = info_;
   stats_.outage = false;
   lost_at_.reset();
-  step_ = 0;  // The number of the null step, which the group has run.
+  step_ = 0;  // The last step: the null step that the group ran while it was formed.
   scheduler_ = std::make_unique<Scheduler>(SchedulerLimits{
       .rows = info_.max_rows,
       .prefill_chunk = options_.prefill_chunk,
@@ -519,7 +519,7 @@ void EngineCore::clear_computed_strikes() {
 // Marks the jobs whose new rows the group was computing when it was lost.
 void EngineCore::find_suspects(const absl::Status& why) {
   if (!in_flight_.has_value()) return;
-  if (in_flight_->results != nullptr) {  // Lost at a request for logits or at its answer.
+  if (in_flight_->results != nullptr) {  // Lost after the step, at the draw of one output.
     if (in_flight_->next == in_flight_->draws.size()) return;
     const Sequence& sequence = *in_flight_->draws[in_flight_->next].sequence;
     return mark_suspected(job_of(sequence), sequence.length() + 1, why);
@@ -541,7 +541,7 @@ void EngineCore::mark_suspected(Job& job, int64_t end, const absl::Status& why) 
   if (job.open > 0) job.suspected = {.end = end, .why = why};
 }
 
-// Called when a group is formed: counts a strike if the last group was lost at this request.
+// Called when a group is formed. Counts a strike if the job may have caused the last group's loss.
 void EngineCore::count_strike(Job& job) {
   const std::optional<SuspectedLoss> suspected = std::exchange(job.suspected, std::nullopt);
   if (!suspected.has_value() || job.open == 0) return;

@@ -37,11 +37,11 @@ class EngineCore {
   // `tokenizer` may be null: no text in events. It outlives the core.
   EngineCore(const Tokenizer* tokenizer, const EngineOptions& options);
 
-  // ---- The group. An answer is ignored if no question is open. ----
-  // Requests continue. A request whose reader has events of another numeric class, other weights or
-  // other kernels ends with kUnavailable; a request that does not fit waits for a larger group.
+  // ---- The group. results() and logits() have no effect if the core did not ask for them. ----
+  // Requests continue. A request ends with kUnavailable if its events are from a group with another
+  // numeric class, other weights or other kernels, and with kInternal if it has three strikes. A
+  // request that does not fit waits for a larger group.
   void group_formed(const GroupInfo& info);
-  // Requests wait for the next group. A request with three strikes ends with kInternal.
   void group_lost(const absl::Status& why);
   // Requirements for the next group.
   GroupRequirements requirements() const;
@@ -63,7 +63,7 @@ class EngineCore {
   // Cancels everything with status kCancelled and drops the group.
   void stop();
 
-  // When tick() is due; 0: take_actions() has actions now; nullopt: never.
+  // When tick() and then take_actions() are due; 0: now; nullopt: only after the next event.
   std::optional<int64_t> wake_at() const;
   void tick(int64_t now_ms);
 
@@ -74,7 +74,7 @@ class EngineCore {
   bool has_group() const { return scheduler_ != nullptr; }
   // True if requests wait for a group, or may still arrive.
   bool wants_group() const { return !drain_at_.has_value() || has_open_jobs(); }
-  Demand demand() const;      // The work that waits for the current group or a larger one.
+  Demand demand() const;      // Whether work waits for the current group, or for a larger one.
   EngineStats stats() const;  // All fields except `ready` and the times.
 
  private:
@@ -128,14 +128,14 @@ class EngineCore {
   std::unique_ptr<Scheduler> scheduler_;  // Null: no group.
   std::optional<StepInFlight> in_flight_;
   StepResults answers_;  // Answers to the last step: freed while the next one runs.
-  std::vector<PromptScores> unsent_scores_;  // Sent before drawn tokens.
+  std::vector<PromptScores> unsent_scores_;  // Sent before unsent_tokens_.
   std::vector<UnsentToken> unsent_tokens_;
   std::unordered_map<const Stream*, std::unique_ptr<Job>> jobs_;
   std::set<std::pair<int64_t, const Stream*>> deadlines_;  // The deadlines of open jobs.
   std::vector<const Stream*> closed_;  // Jobs that are deleted when no step is running.
   int64_t unscheduled_ = 0;            // Open choices of jobs outside the scheduler.
   bool admit_due_ = false;             // Jobs may have to enter or leave the scheduler.
-  Job* alone_ = nullptr;  // The only job in the scheduler, because groups were lost at its rows.
+  Job* alone_ = nullptr;  // The only job in the scheduler, because it has two strikes; null: none.
   int64_t suspects_ = 0;  // Open jobs that have strikes.
   EngineStats stats_;
   uint64_t submitted_ = 0;

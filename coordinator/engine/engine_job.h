@@ -24,8 +24,8 @@ struct Origin {
   std::string kernels;  // See GroupInfo.
 };
 
-// A group was lost while it computed new rows of a request. `end` is the position after the last of
-// these rows.
+// The loss of a group while it computed new rows of a request. `end` is the position after the last
+// of these rows.
 struct SuspectedLoss {
   int64_t end = 0;
   absl::Status why;
@@ -39,23 +39,23 @@ struct Job {
   const EngineRequest& request() const { return prepared.request(); }
 
   const PreparedRequest prepared;
-  const std::shared_ptr<Stream> stream;  // Identifies the request: the core never calls it.
+  const std::shared_ptr<Stream> stream;  // Identifies the request: the core calls no method of it.
   int64_t came_ns = 0;                   // When the caller submitted it, by a steady clock.
   int64_t context = 0;        // The request's token limit; 0: the context that the group can serve.
   bool needs_larger = false;  // The current group is too small for it.
 
-  uint64_t number = 0;  // Counts all jobs, in the order of arrival.
+  uint64_t number = 0;  // 1, 2, ... in the order of arrival.
   std::vector<std::unique_ptr<Sequence>> choices;
   int32_t open = 0;                        // Choices that are not finished.
   bool queued = false;                     // The choices are in the scheduler.
   bool started = false;                    // Rows of it were computed, or it has ended.
   std::optional<Origin> origin;            // The origin of the events sent so far.
-  std::optional<SuspectedLoss> suspected;  // Until the next group is formed.
-  // The number of groups lost while they computed its rows; 0 after a group has computed the last
-  // of these rows.
+  std::optional<SuspectedLoss> suspected;  // The last loss, until the next group is formed.
+  // The number of lost groups that count against the request; 0 again after a group has computed
+  // its rows before `strike_end`.
   int strikes = 0;
   int64_t strike_end = 0;
-  int uncounted_losses = 0;  // Losses that may be chance and were no strikes.
+  int uncounted_losses = 0;  // Losses that may be chance, and therefore were no strikes.
   absl::Status end;          // The stream's status after all choices are finished.
 };
 

@@ -51,7 +51,7 @@ class EngineObserver {
   // The engine accepted the request, which arrived at `came_ns`.
   virtual void on_submitted(const Stream* /*stream*/, const EngineRequest& /*request*/,
                             int64_t /*came_ns*/) {}
-  // Follows on_submitted(): the request waits for a larger group and blocks no other.
+  // Follows on_submitted(): the request waits for a larger group and blocks no other request.
   virtual void on_set_aside(const Stream* /*stream*/) {}
   // The first step with a row of the request was sent.
   virtual void on_started(const Stream* /*stream*/, int64_t /*now_ns*/) {}
@@ -61,7 +61,7 @@ class EngineObserver {
   virtual void on_closed(const Stream* /*stream*/, const absl::Status& /*status*/,
                          int64_t /*now_ns*/) {}
   virtual void on_step(const StepReport& /*report*/) {}
-  // Reports a part of the engine thread's time when it ends. Parts have no gaps between them.
+  // The engine's thread ends an activity. The next one begins at `end_ns`.
   virtual void on_part(EnginePart /*part*/, int64_t /*begin_ns*/, int64_t /*end_ns*/) {}
   // Whether the next step must be traced.
   virtual bool wants_trace() const { return false; }

@@ -49,26 +49,26 @@ inline constexpr int64_t kGpuChunk = 4096;
 struct EngineOptions {
   int64_t prefill_chunk = kChunk;  // Max prompt tokens of all sequences in one step.
   int64_t max_running = 64;        // Max sequences that hold pages at once.
-  // The target duration of a step with decoding sequences, so that a prompt does not delay others
-  // for longer. 0: no target; negative: 60 on CPUs, 50 on GPUs.
+  // The target duration of a step in which sequences decode, so that a long prompt delays their
+  // tokens only a little. 0: no target; negative: 60 on CPUs, 50 on GPUs.
   int64_t step_budget_ms = -1;
   int64_t step_budget_of(const std::string& numeric_class) const {
     if (step_budget_ms >= 0) return step_budget_ms;
     return is_cuda_class(numeric_class) ? 50 : 60;
   }
   PrefixOptions prefix;  // How pages of earlier tokens are reused.
-  // Bounds of the queue; more is refused with kResourceExhausted. A request larger than a bound on
-  // tokens, choices or bytes is accepted while the queue is empty.
+  // Bounds of the queue; further requests are refused with kResourceExhausted. While the queue is
+  // empty, a request is accepted even if it alone exceeds the bound on tokens, choices or bytes.
   QueueLoad max_waiting = {.requests = 4096,
                            .choices = 16'384,
                            .prompt_tokens = int64_t{4} << 20,
                            .bytes = int64_t{64} << 20};
-  // A stream is closed if its reader leaves more than this unread of one choice.
+  // A stream is closed if its reader leaves more than this many bytes of one choice unread.
   int64_t max_unread_bytes = kMaxUnreadBytes;
   // Idle time after which a null step checks that every rank still answers; 0: never.
   int64_t idle_step_ms = 1000;
   // How long requests without a deadline wait for the next group. After that they end with
-  // kUnavailable, and others are refused until there is a group. 0: no limit.
+  // kUnavailable, and new ones are refused until there is a group. 0: no limit.
   int64_t max_outage_ms = 0;
   EngineObserver* observer = nullptr;  // Outlives the engine; null: none.
 
@@ -109,14 +109,14 @@ struct EngineStats {
   bool outage = false;       // There has been no group for longer than max_outage_ms.
   GroupInfo group;           // The last group that was formed.
   int64_t pages_free = 0;    // Available to a new sequence.
-  int64_t pages_cached = 0;  // Included in pages_free: those with tokens of earlier sequences.
+  int64_t pages_cached = 0;  // The part of pages_free that has tokens of earlier sequences.
   int64_t running = 0;       // Choices that hold pages, or are about to.
   int64_t waiting = 0;       // All other choices, preempted ones included.
   int64_t preemptions = 0;
-  QueueLoad refused;  // Refused requests, counted by the bound that they exceeded.
+  QueueLoad refused;  // Numbers of requests refused or displaced, by the bound that was the cause.
   int64_t groups_lost = 0;
   int64_t steps = 0;
-  int64_t prompt_tokens = 0;  // Computed tokens, recomputed ones included.
+  int64_t prompt_tokens = 0;  // Computed by prefill, tokens that are computed again included.
   PrefixCounts prefix;
   int64_t completion_tokens = 0;
   EngineTimes times_ns = {};  // Times of the engine's thread.

@@ -39,14 +39,14 @@ struct EngineRequest {
   int32_t n = 1;
   int32_t logprobs = -1;  // -1: none; else the number of best tokens in addition to the chosen one.
   std::vector<int32_t> logprob_ids;  // If not empty, these ids replace the best tokens.
-  int32_t prompt_logprobs = -1;      // Like `logprobs`, for prompt tokens; with choice 0.
-  bool return_prompt_ids = false;    // In choice 0's first event after the prompt's scores.
-  bool prompt_logits = false;        // The last prompt position's logits, in the first event.
-  int64_t answer_bytes = 0;          // Bytes that the answer's writer holds until the end.
-  std::string client;                // An API key's name, or a connection.
+  int32_t prompt_logprobs = -1;      // Like `logprobs`, for prompt tokens; sent with choice 0.
+  bool return_prompt_ids = false;    // Choice 0's first event after the scores has the ids.
+  bool prompt_logits = false;        // Choice 0's first event has those of the prompt's last token.
+  int64_t answer_bytes = 0;          // Memory that the answer's writer needs until the end.
+  std::string client;                // An API key's name, or the connection's address and port.
   std::string endpoint;              // The path of the HTTP or gRPC call.
   std::string traceparent;  // The client's trace, as returned by traceparent_of(); "": none.
-  int32_t priority = 0;     // Lower ones are served first.
+  int32_t priority = 0;     // Requests with a lower number are served first.
   int64_t deadline_ms = 0;  // Steady clock; the request then ends with kDeadlineExceeded. 0: none.
   std::string cache_salt;   // Cached prefixes are shared only by requests with the same salt.
 };

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-// Messages for the engine's thread. A cancellation never precedes its submission.
+// Messages for the engine's thread. No request is cancelled before it is submitted.
 struct Messages {
   std::vector<std::unique_ptr<Job>> submitted;
   std::vector<std::shared_ptr<Stream>> cancelled;
@@ -37,7 +37,7 @@ QueueLoad load_of(const PreparedRequest& request);
 // kResourceExhausted, for a request that a request of another client displaced from the queue.
 absl::Status displaced();
 
-// Thread-safe. Streams that it made may outlive the inbox.
+// Thread-safe. Streams may outlive the inbox that made them.
 class Inbox : public std::enable_shared_from_this<Inbox> {
  public:
   static std::shared_ptr<Inbox> create(const EngineOptions& options) {
@@ -94,7 +94,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   Messages messages_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Group> group_ ABSL_GUARDED_BY(mutex_);  // Null: no group.
   EngineStats stats_ ABSL_GUARDED_BY(mutex_);
-  GroupInfo largest_ ABSL_GUARDED_BY(mutex_);  // The latest of the largest groups so far.
+  GroupInfo largest_ ABSL_GUARDED_BY(mutex_);  // The latest group with the most ranks so far.
   QueueShares queue_ ABSL_GUARDED_BY(mutex_);
   int64_t untaken_choices_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t streams_ ABSL_GUARDED_BY(mutex_) = 0;  // Streams that still have a holder.

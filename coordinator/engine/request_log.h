@@ -18,7 +18,7 @@ namespace lockstep {
 void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
                  const absl::Status& status, std::string_view id = {});
 
-// An engine observer. A request that arrives while the level is above info has no line.
+// An engine observer. A request that arrives while the log's level is above info has no line.
 class RequestLog final : public EngineObserver {
  public:
   void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
@@ -36,7 +36,7 @@ class RequestLog final : public EngineObserver {
     int64_t prompt_tokens = 0;
     int64_t completion_tokens = 0;
     int64_t cached_tokens = 0;
-    FinishReason finish_reason = FinishReason::kNone;  // The choice that ended last.
+    FinishReason finish_reason = FinishReason::kNone;  // The last one of all choices.
     int64_t came_ns = 0;
     std::optional<int64_t> started_ns;
     std::optional<int64_t> first_token_ns;

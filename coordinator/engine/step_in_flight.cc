@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// Prompt tokens per event: few, so that a reader that keeps up has little unread. An answer of 64
-// choices that echoes its prompt repeats them 64 times.
+// The max prompt tokens per event. If there are few, a reader that keeps up has little unread, even
+// if the answer has 64 choices and repeats the prompt in each.
 constexpr int64_t kScoresPerEvent = 64;
 
 }  // namespace

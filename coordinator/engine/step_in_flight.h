@@ -29,7 +29,7 @@ struct PromptScores {
   int first_output = 0;
   StepResults results = nullptr;
 };
-// The events for the reader, with several tokens each.
+// The events that send the scores to the reader, several tokens in each.
 std::vector<StreamEvent> score_events(const PromptScores& scores);
 
 // The sequences outlive this object.
@@ -45,7 +45,7 @@ struct StepInFlight {
   Batch batch;
   std::shared_ptr<const cluster::Step> step;
   std::vector<Draw> draws;           // In the order of outputs.
-  std::vector<PromptScores> scores;  // Their `results` are set when the group answers.
+  std::vector<PromptScores> scores;  // Without `results` until the group answers.
   StepResults results;               // Null until the group answered.
   size_t next = 0;                   // The index of the next draw.
   bool fetching = false;

@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// OK if every rank answers what `step` asked: its number and the number of outputs, each of which
-// passes check_candidates().
+// OK if every rank's answer has the step's number and as many outputs as `step` asked for, and if
+// each output passes check_candidates().
 absl::Status check_results(const std::vector<cluster::StepResult>& results,
                            const cluster::Step& step, const GroupInfo& group);
 
-// OK if a scheduler can work with such a group.
+// OK if the group's numbers are in a range with which a scheduler can work.
 absl::Status check_group(const GroupInfo& group);
 
 }  // namespace lockstep

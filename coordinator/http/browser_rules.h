@@ -2,8 +2,8 @@
 // The web pages that may call a port. A browser lets every page send requests to every server, and
 // sends the page's origin along. It shows answers to pages of other origins only if the server
 // allows it (CORS, https://fetch.spec.whatwg.org). In an attack by DNS rebinding, the name of the
-// attacker's page is made to resolve to this server's address. The browser then takes the page for
-// this server's own; only the name in Host differs.
+// attacker's page is made to resolve to this server's address. The browser then treats the page as
+// one of this server; only the name in Host shows the difference.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct BrowserRules {
   // Requests from other machines are not checked: the names that they use for this machine are
   // unknown.
   bool keyless = false;
-  bool shares = true;              // Whether the port has --allow-origin, which errors then name.
+  bool shares = true;              // Whether the port has --allow-origin, so that errors name it.
   std::vector<std::string> hosts;  // Other valid names in a Host header: "chat.example.com".
   // Origins that may call and read: "https://chat.example.com", or "*".
   std::vector<std::string> origins;

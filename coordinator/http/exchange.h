@@ -72,13 +72,14 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual const Request& request() const = 0;
-  // Frees the body, after it was read. Called by the code that answers; the answer frees it, too.
+  // Frees the body. The code that answers may call it after it has read the body; respond() and
+  // stream() free the body, too.
   virtual void drop_body() {}
   // The client whose limits the request counts against: its peer, unless code in front of the
   // handler names another one.
   virtual const std::string& client() const { return request().peer; }
-  // While the permit is held and has not ended, the request counts as running, whatever happens to
-  // the answer. May be null.
+  // The request counts as running until this permit's end() or destruction, whatever happens to the
+  // answer. May be null.
   virtual std::shared_ptr<Permit> permit() const { return nullptr; }
 
   virtual void respond(Response response) = 0;
@@ -91,11 +92,12 @@ class Exchange {
   // It is for objects that outlive the exchange. A weak_ptr would not do: code in front of a
   // handler may wrap the exchange in another one, which ends when the handler has returned.
   virtual std::function<void()> waker() = 0;
-  // Called once, by an I/O thread, if the client closes before it has the whole answer; at once if
-  // it has closed already. Must not block.
+  // `gone` is called once, by an I/O thread, if the client closes before it has the whole answer;
+  // at once if it has closed already. `gone` must not block.
   virtual void on_gone(std::function<void()> gone) = 0;
-  // Only for a request whose body is streamed (Admission): an I/O thread calls it with each piece
-  // of the body, and with `is_last` at its end. The handler sets it before it returns.
+  // Only for a request whose body is streamed (Admission): an I/O thread calls the function with
+  // each piece of the body, and with `is_last` at the body's end. The handler must set the function
+  // before it returns.
   using Receive = std::function<void(std::string_view bytes, bool is_last)>;
   virtual void on_body(const Receive& /*receive*/) {}
   // Says that the client has proved who it is. Only for HTTP/2, and before the handler returns.

@@ -24,10 +24,10 @@ struct Framing {
 // NUL and other control characters, misplaced blanks, and versions other than 1.0 and 1.1.
 std::optional<Refusal> check_lines(std::string_view head);
 
-// Fills `framing`. Refuses a missing, second or invalid Host; a second Content-Length; both
-// Content-Length and Transfer-Encoding; a Transfer-Encoding other than chunked; a Content-Encoding
-// other than identity; an Expect other than 100-continue; a body above `max_body_bytes`. `minor` is
-// from the version: 1 for HTTP/1.1.
+// Fills `framing`. Refuses a second or invalid Host, and in HTTP/1.1 a missing one; a second or
+// invalid Content-Length; both Content-Length and Transfer-Encoding; a Transfer-Encoding other than
+// chunked, and in HTTP/1.0 any; a Content-Encoding other than identity; an Expect other than
+// 100-continue; a body above `max_body_bytes`. `minor` is from the version: 1 for HTTP/1.1.
 std::optional<Refusal> check_headers(const Headers& headers, int minor, size_t max_body_bytes,
                                      Framing* framing);
 

@@ -45,10 +45,11 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   std::string target;
   int minor = 1;
 
-  // The next part of `rest` to give to Beast: a chunk's data, or a chunk's line. Beast takes the
-  // last chunk's line only with all trailers: `has_line` says that it did not take the line alone.
-  // Empty: more bytes are needed, or `error` is set. Beast does not limit lines, and reads an
-  // extension's quoted text past the end of its line: so it only gets whole, checked lines.
+  // The next part of `rest` to give to Beast: a chunk's data, or a line with a chunk's size. Beast
+  // takes the last such line only together with all trailers. `has_line`: Beast got the line alone
+  // and took nothing, so the part has the trailers, too. Empty: more bytes are needed, or `error`
+  // is set. Beast does not limit lines, and reads the quoted text of an extension past the end of
+  // its line. So it gets only whole lines that were checked here.
   std::string_view next_part(std::string_view rest, bool has_line, size_t max_bytes,
                              beast::error_code* error) const {
     if (!chunked()) return rest;
@@ -144,7 +145,8 @@ void RequestReader::read_head() {
   const size_t end = buffer_.find("\r\n\r\n", from);
   const size_t bytes = end == buffer_.npos ? buffer_.size() : end + 4;
   looked_at_ = buffer_.size();
-  // A line with another end is refused at once: if it is the client's last one, CR LF never comes.
+  // A line that ends with LF alone is refused at once. If it were the client's last one, the server
+  // would wait for a CR LF that never comes.
   const size_t within = std::min(bytes, limits_.header_bytes);
   for (size_t line = buffer_.find('\n', from); line < within; line = buffer_.find('\n', line + 1)) {
     if (line == 0 || buffer_[line - 1] != '\r') {
@@ -174,7 +176,7 @@ void RequestReader::finish_head(std::string_view head) {
   }
   Request& request = parser_->request;
   origin_ = request.header("Origin");
-  if (error && error != beast::http::error::body_limit) {  // check_headers() reports it better.
+  if (error && error != beast::http::error::body_limit) {  // check_headers() reports body_limit.
     return refuse({.code = "malformed_request", .message = error.message()});
   }
   auto refusal = check_headers(request.headers, parser_->minor, limits_.body_bytes, &framing_);

@@ -17,8 +17,8 @@ enum class BodyKind {
   kUntilEnd,  // Piece by piece for HTTP/1.0: the end of the connection ends the body.
 };
 
-// Writes the status line and headers. Lengths, encoding, connection and date are set here and
-// ignored in `response`; line ends in a header's value become blanks.
+// Writes the status line and headers. Content-Length, Transfer-Encoding, Connection and Date are
+// set here, and ignored in `response`. Line ends in a header's value become blanks.
 void append_head(const Response& response, BodyKind kind, bool keep_alive, std::string* bytes);
 
 // Makes a chunk of the bytes that the caller appends between the constructor and end().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps methods and paths to handlers by a table. tests/deploy compares its paths with the probes of
-// the manifests.
+// Maps methods and paths to handlers by a table. tests/deploy checks that the probes in the
+// manifests use paths of such tables.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,7 @@ using prometheus::Histogram;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Powers of ten times 1, 2.5 (for tokens 2) and 5.
+// The bounds of buckets: powers of ten, times 1, 2.5 (in kTokens 2) and 5.
 const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                               0.1,    0.25,  0.5,    1,     2.5,  5,     10,
                                               25,     50,    100,    250,   500,  1000};

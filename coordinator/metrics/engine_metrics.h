@@ -51,8 +51,8 @@ class EngineMetrics final : public EngineObserver {
 
   // All metrics, with the engine's current state. Any thread.
   std::string text(const EngineStats& stats, const ServerCounts& counts = {}) const;
-  // The state for the page, as JSON: the group and its ranks, pages, queue, times, and those of
-  // `workers` that have no rank. Times are totals in nanoseconds. Any thread.
+  // The state for the page, as JSON: the group and its ranks, pages, queue, times, and the workers
+  // among `workers` that have no rank. Times are totals in nanoseconds. Any thread.
   std::string state_json(const EngineStats& stats,
                          const std::vector<WorkerState>& workers = {}) const;
 

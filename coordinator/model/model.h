@@ -55,8 +55,8 @@ class Model {
   const Checkpoint* checkpoint() const { return checkpoint_.has_value() ? &*checkpoint_ : nullptr; }
   // Notes on files that do not fit together, for the log: one line each.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // The type of linears' arithmetic, as if they were not quantized; also of KV pages, unless
-  // `kv_dtype` names another.
+  // The type in which linears would compute if they were not quantized; also the type of KV pages,
+  // unless `kv_dtype` names another.
   DType linear_dtype() const;
   int64_t max_context() const { return limits_.context(); }
   // KV pages that max_sequences sequences of max_context positions need.

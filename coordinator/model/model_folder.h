@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a model's folder, and explains why one cannot be served. Errors are kInvalidArgument, one
-// line with what was found and how to fix it. Any thread may call these functions.
+// Finds a model's folder, and explains why a folder cannot be served. Errors are kInvalidArgument:
+// one line that says what was found and how to fix it. Any thread may call these functions.
 #pragma once
 
 #include <filesystem>

@@ -24,7 +24,7 @@ enum class WeightFiles { kNeeded, kOptional };
 // Defaults for requests, which override those of the model's files.
 struct RequestDefaults {
   std::string sampling;               // A JSON object, see add_sampling_defaults(); "": none.
-  std::optional<int32_t> max_tokens;  // For every endpoint.
+  std::optional<int32_t> max_tokens;  // On every endpoint.
   std::string template_variables;     // A JSON object for the chat template; "": none.
 };
 
@@ -40,7 +40,7 @@ struct ModelOptions {
   // Variables that a request may set, in addition to ChatTemplate::kThinkingVariables.
   std::vector<std::string> template_variables;
   bool takes_prompt_embeds = false;  // Requests may have rows of embeddings.
-  // "file": embeddings keep the checkpoint's form, so that workers can leave them in the file.
+  // "file": embeddings keep the checkpoint's type, so that workers can leave them in the file.
   std::string embedding = "memory";
   Strategy strategy = Strategy::kGather;
   std::vector<std::string> names;  // Answers have the first; empty: the folder's name.

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// The files may load only from this server, run scripts only from files, and may not be shown in a
-// frame (Content-Security-Policy).
+// The files may load other files only from this server, may run scripts only from files, and may
+// not be shown in a frame (Content-Security-Policy).
 std::vector<http::Route> page_routes();
 
 }  // namespace lockstep

@@ -17,11 +17,11 @@ class BufferedBytes {
   struct Sums {
     int64_t of_client = 0;  // 0 without a client.
     int64_t of_all = 0;
-    int64_t clients = 0;  // The number that hold bytes.
+    int64_t clients = 0;  // The number of clients that hold bytes.
 
-    // Whether they are within `max`. One client may have half of it. When more than three quarters
-    // are used, each client may have only an equal share, and one more share stays free for a new
-    // client. A client may always have a small part, even if others use all.
+    // Whether these sums are within `max`. One client may have half of it. When more than three
+    // quarters are used, each client may have only an equal share, and one more share stays free
+    // for a new client. A client may always have a small part, even if others use all.
     bool fit(int64_t max) const {
       if (of_client > 0 && of_client <= max / 256) return true;
       return of_all <= max && of_client <= max / 2 &&

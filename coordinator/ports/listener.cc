@@ -31,7 +31,7 @@ constexpr int64_t kMaxConnections = 8192;
 constexpr int kBacklog = 4096;
 constexpr std::chrono::milliseconds kPause{20};  // A pause when the system is out of a resource.
 
-// Whether the peer is a process of another user, root excepted: any user may connect to an abstract
+// Whether the peer is a process of another user, except root: any user may connect to an abstract
 // name. False for TCP, which has no credentials. The user is compared and not the pid, which is 0
 // for a peer in another PID namespace.
 bool is_another_users(int connection) {

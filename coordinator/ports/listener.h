@@ -31,11 +31,11 @@ struct OpenConnections {
 
 class Listener {
  public:
-  // `address`: "host:port", where port 0 takes a free one and a name is bound at all of its
+  // `address`: "host:port", where port 0 means any free port and a host's name means all of its
   // addresses; "unix:/path"; or "unix-abstract:name", an abstract name, which only this user's and
   // root's processes may use. At most `max_connections` are open at once; with `shares` one network
   // (network_of()) has at most seven eighths of them. kInvalidArgument, one line: the address
-  // cannot be bound. From now on clients wait; start() accepts them.
+  // cannot be bound. From now on clients can connect, and wait until start() accepts them.
   static absl::StatusOr<std::unique_ptr<Listener>> bind(const std::string& address,
                                                         int64_t max_connections,
                                                         bool shares = false);
@@ -46,9 +46,9 @@ class Listener {
   // The bound address: "127.0.0.1:40123".
   const std::string& address() const { return address_; }
 
-  // Call once. Both are called on the accepting thread. `hand_over` owns the descriptor, which is
-  // non-blocking and close-on-exec. `count_open` counts the connections that were handed over and
-  // are open.
+  // Call once. Both functions are called on the accepting thread. `hand_over` owns the descriptor,
+  // which is non-blocking and close-on-exec. `count_open` counts the connections that were handed
+  // over and are open.
   using CountOpen = std::function<OpenConnections(const std::string& network)>;
   void start(std::function<void(int descriptor)> hand_over, CountOpen count_open);
   // Accepts no more: the system refuses new clients; connections handed over are not touched.
@@ -65,7 +65,7 @@ class Listener {
   void accept_one(int socket);
   void take(int connection);
   void refuse_above_bound(int connection, const OpenConnections& open);
-  // Out of descriptors: accepts with the spare one, only to refuse.
+  // For a process without free descriptors: closes the spare one, to accept and refuse a client.
   void refuse_with_spare(int socket);
   void pause();
 

@@ -13,7 +13,7 @@ namespace {
 // The relative distance from a bound within which rounding may decide: far above the error of a sum
 // of a million doubles.
 constexpr double kMargin = 1e-9;
-constexpr size_t kOrdered = 64;  // Up to this many tokens are sorted.
+constexpr size_t kOrdered = 64;  // If no more tokens are left to decide, they are sorted.
 
 struct Weighted {
   ScoredToken token;
@@ -44,7 +44,7 @@ double sum_of(std::span<const Weighted> tokens) {
 // Moves the best tokens to the front, and returns their number: a token is kept if the sum of the
 // better ones is below `allowed`. Nullopt: rounding may decide.
 std::optional<size_t> select_below(double allowed, std::span<Weighted> tokens) {
-  size_t begin = 0, end = tokens.size();  // The kept tokens end in (begin, end].
+  size_t begin = 0, end = tokens.size();  // Tokens [0, begin) are kept, those from `end` on not.
   double sum = 0;                         // Over tokens [0, begin).
   const auto is_close = [&](double bound) {
     return !(std::abs(bound - allowed) > kMargin * allowed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules and counts are two lists in ascending order of ids: an append is a binary search, and
-// fill() merges them in the message's order.
+// Rules and counts are two lists in ascending order of ids: append() finds a count by binary
+// search, and fill() merges the lists, since the message has edits in this order.
 #include "coordinator/sampling/penalties.h"
 
 #include <algorithm>

@@ -23,7 +23,7 @@ class LogitRules {
     bool stop = false;
     float bias = 0;
     int32_t first_bad_word = 0;
-    int32_t bad_words = 0;  // The number of them, from first_bad_word on, that end with this id.
+    int32_t bad_words = 0;  // This many bad words, from first_bad_word on, end with this id.
   };
 
   // Ids outside [0, vocab) are dropped.

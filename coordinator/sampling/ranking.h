@@ -31,8 +31,9 @@ struct Ranking {
   bool complete = false;
 };
 
-// Merges the candidates of all ranks. A rank that sent the full number may have more, so the order
-// is known only up to the best of such ranks' last tokens.
+// Merges the candidates of all ranks. A rank that sent as many tokens as it was asked for may have
+// more. So the order is known only up to the last token of such a rank; if there are several such
+// ranks, up to the best of their last tokens.
 Ranking rank_candidates(const cluster::Output& output,
                         const std::vector<const cluster::Candidates*>& ranks);
 

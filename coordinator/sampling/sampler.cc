@@ -81,7 +81,7 @@ std::optional<ScoredToken> noisy_argmax(const RankCandidates& ranks) {
     if (candidate.id() < 0 || !(candidate.noisy() > -std::numeric_limits<float>::infinity())) {
       continue;
     }
-    // Ranks are in order of ids, so the lower one wins a tie.
+    // Ranks are in order of ids, so the lower id wins a tie.
     if (best == nullptr || candidate.noisy() > best->noisy()) best = &candidate;
   }
   if (best == nullptr) return std::nullopt;
@@ -233,7 +233,7 @@ cluster::Output plan_output(const SamplingParams& params, const DrawPoint& point
   const bool greedy = !(params.temperature >= kMinTemperature);
   output.set_temperature(greedy ? 0 : params.temperature);
   if (greedy || !filters(params)) {
-    output.set_want_noisy(true);  // Without noise if greedy.
+    output.set_want_noisy(true);  // At temperature 0 the noise is 0.
   } else {
     const bool whole = params.top_k > 0 && params.top_k <= kTopKCandidates;
     output.set_top_count(whole ? params.top_k : candidates);

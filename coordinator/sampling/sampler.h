@@ -4,11 +4,12 @@
 // position), not on how the vocabulary is sharded or how many candidates were sent.
 //
 // A row's logits are edited (repetition penalty, then presence and frequency penalties and bias),
-// then divided by the temperature. Tokens are ordered by that value, ties by id, and a beginning of
-// that order is kept: at most top_k; then while the probability of the better ones, relative to
-// top_k's tokens, is below top_p; then while a token has at least min_p of the best one's
-// probability (the order of Hugging Face's logits warpers). Among the kept ones the largest sum of
-// value and Gumbel noise wins: a draw from softmax over them (Gumbel-max; Maddison et al., 2014).
+// then divided by the temperature. Tokens are ordered by that value, ties by id. The first tokens
+// of this order are kept, by three rules in the order of Hugging Face's logits warpers. (1) At most
+// top_k tokens are kept. (2) A token is kept only if the better ones together have less than top_p
+// of the probability of all tokens of rule 1. (3) A token is kept only if it has at least min_p of
+// the best token's probability. The kept token with the largest sum of value and Gumbel noise wins:
+// a draw from softmax over the kept tokens (Gumbel-max; Maddison et al., 2014).
 //
 // A given token, for instance of a prompt, is scored like a draw: an edit makes it win, so its rank
 // sends its logit.

@@ -18,7 +18,7 @@ namespace lockstep {
 
 // The max number of readers. A reader costs the notifier's thread one call per event.
 inline constexpr size_t kMaxLogReaders = 8;
-// Max bytes that a reader gets at once.
+// A read() returns no further events once it has this many bytes.
 inline constexpr int64_t kReaderPieceBytes = 64 << 10;
 
 // Thread-safe. One thread appends.
@@ -33,13 +33,13 @@ class EventLog : public std::enable_shared_from_this<EventLog> {
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A reader that begins at `from`. kOutOfRange: the log was dropped, or it has ended and `from` is
-  // above size() + 1; the end itself has offset size(). kResourceExhausted: the log has
-  // kMaxLogReaders.
+  // above size() + 1: the end itself counts as an event, with offset size(). kResourceExhausted:
+  // the log has kMaxLogReaders.
   absl::StatusOr<std::unique_ptr<StreamReader>> open(size_t from) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Reader;
-  // A reader's listener. It outlives the reader while it is called.
+  // A reader's listener. While it is called, it may outlive the reader.
   struct Listener {
     void call() ABSL_LOCKS_EXCLUDED(mutex);
     Mutex mutex;

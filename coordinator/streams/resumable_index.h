@@ -22,7 +22,7 @@ class ResumableStream;
 
 // Two owners may use the same id.
 struct ResumableName {
-  std::string owner;  // An API key's name; "" without keys: the id is enough.
+  std::string owner;  // An API key's name; "" if the server has no keys.
   std::string id;     // The request's id.
   friend bool operator<(const ResumableName& a, const ResumableName& b) {
     return std::tie(a.owner, a.id) < std::tie(b.owner, b.id);
@@ -43,7 +43,7 @@ struct ResumableCounts {
   int64_t bytes = 0;
 };
 
-// A stream's cost besides its events and its request: names, locks, first blocks.
+// A stream's memory without its events and its request: names, locks, first blocks.
 inline constexpr int64_t kResumableStreamBytes = 4096;
 // How many names of dropped streams are remembered.
 inline constexpr size_t kMaxGoneNames = 4096;
@@ -58,7 +58,7 @@ class ResumableIndex {
   // streams were dropped.
   absl::Status add(const ResumableName& name, std::shared_ptr<ResumableStream> stream,
                    int64_t bytes);
-  // The stream never began.
+  // Removes a stream that never began.
   void remove(const ResumableName& name);
   // The stream needs `bytes` more. kResourceExhausted: see add(); nothing was counted.
   absl::Status grow(const ResumableName& name, int64_t bytes);
@@ -86,7 +86,7 @@ class ResumableIndex {
     std::string id;
     int64_t trim_ms = 0;
   };
-  // Every owner here has a stream.
+  // An owner of at least one stream.
   struct Owner {
     int64_t streams = 0;
     int64_t bytes = 0;

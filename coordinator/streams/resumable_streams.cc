@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one reader of each engine stream is in this file. It is always fast: it moves events to a
-// log, from which clients read. A thread frees logs whose time is over.
+// The engine's stream of a resumable request has its only reader in this file. The reader never
+// falls behind: it moves events to a log, from which clients read. A thread frees logs whose time
+// is over.
 #include "coordinator/streams/resumable_streams.h"
 
 #include <chrono>
@@ -61,7 +62,7 @@ absl::StatusOr<std::shared_ptr<ResumableStream>> ResumableStreams::submit(Engine
     cancelled = resumable->cancelled_;
   }
   if (cancelled) engine->cancel(*stream);
-  // The stream holds the listener, which holds `resumable`, until it is closed and released.
+  // `resumable`, its stream and the stream's listener own each other in a cycle; end() breaks it.
   (*stream)->set_listener([this, resumable] { follow(*resumable); });
   return resumable;
 }
@@ -72,7 +73,7 @@ void ResumableStreams::follow(ResumableStream& resumable) {
     MutexLock lock(&resumable.mutex_);
     source = resumable.source_;
   }
-  if (source == nullptr) return;  // It has ended already.
+  if (source == nullptr) return;  // The request has ended already.
   std::vector<StreamEvent> events;
   const bool closed = source->read(resumable.log().size(), &events);
   for (StreamEvent& event : events) {

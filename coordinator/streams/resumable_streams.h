@@ -64,7 +64,7 @@ struct ResumableParams {
   ResumableName name;
   ResumableFacts facts;
   int64_t bytes = 0;  // Memory of the facts, beyond kResumableStreamBytes.
-  // Held while the request runs, which counts for its key's limit. May be null.
+  // Kept until the request ends, so that it counts for its key's limit. May be null.
   std::shared_ptr<Permit> permit;
 };
 

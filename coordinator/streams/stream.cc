@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Clients that read as tokens arrive leave less unread.
+// Bytes of a choice. Clients that read tokens as they arrive leave fewer unread.
 constexpr int64_t kLittleUnread = 16 << 10;
 
 }  // namespace

@@ -38,8 +38,9 @@ struct StopCause {
   std::string text;  // Empty: none.
 };
 
-// One step's result for one choice. `text` is what is safe to show with this token; it may be empty
-// and follow later. The last event of a choice has a finish reason and may have no token.
+// One step's result for one choice. `text` is the text that is safe to show now: it may be empty,
+// and a token's text may be in a later event. The last event of a choice has a finish reason and
+// may have no token.
 struct StreamEvent {
   int32_t index = 0;  // The choice.
   std::vector<int32_t> token_ids;
@@ -54,9 +55,9 @@ struct StreamEvent {
   StopCause stop;
   int32_t prompt_tokens = 0;      // With a finish reason.
   int32_t completion_tokens = 0;  // With a finish reason.
-  // With a finish reason and with the first token: prompt tokens that were not recomputed.
+  // With a finish reason and with the first token: prompt tokens that cached KV pages had.
   int32_t cached_tokens = 0;
-  int32_t preemptions = 0;  // With a finish reason: how often it lost its pages.
+  int32_t preemptions = 0;  // With a finish reason: how often the choice lost its pages.
   uint64_t seed = 0;
   std::vector<int32_t> prompt_ids;   // In choice 0's first event after the scores, if requested.
   std::vector<float> prompt_logits;  // In choice 0's first event, if requested.
@@ -67,12 +68,12 @@ int64_t bytes_of(const StreamEvent& event);
 
 // The max of unread bytes per choice.
 inline constexpr int64_t kMaxUnreadBytes = 256 << 10;
-// The max of unread scores, of all streams together.
+// The max bytes of unread scores of prompts, of all streams together.
 inline constexpr int64_t kMaxUnreadScoresBytes = 64 << 20;
 // The max of all other unread bytes, of all streams together.
 inline constexpr int64_t kMaxAllUnreadBytes = 256 << 20;
 
-// Counts unread bytes of all streams together. Thread-safe.
+// The memory that is left for unread events of all streams. Thread-safe.
 class UnreadRoom {
  public:
   explicit UnreadRoom(int64_t max_bytes) : left_(max_bytes) {}
@@ -84,9 +85,9 @@ class UnreadRoom {
   std::atomic<int64_t> left_;
 };
 
-// The room that all streams share. Log-probabilities of prompts arrive as fast as prompts are
-// computed, so readers may fall behind further than with tokens. Therefore these log-probabilities
-// have a room of their own.
+// The memory for unread events that all streams share. Log-probabilities of prompts arrive as fast
+// as prompts are computed, so readers may fall behind further than with tokens. Therefore these
+// log-probabilities have a limit of their own.
 struct UnreadRooms {
   UnreadRoom scores{kMaxUnreadScoresBytes};
   UnreadRoom others{kMaxAllUnreadBytes};
@@ -95,20 +96,20 @@ struct UnreadRooms {
 // Thread-safe. Shared by the engine and the reader.
 class Stream {
  public:
-  // If `rooms` is null, a prompt's log-probabilities count as tokens do, and only for this stream.
+  // Without `rooms`, `max_unread_bytes` is the only limit, also for log-probabilities of prompts.
   explicit Stream(int64_t max_unread_bytes = kMaxUnreadBytes,
                   std::shared_ptr<UnreadRooms> rooms = nullptr)
       : max_unread_bytes_(max_unread_bytes), rooms_(std::move(rooms)) {}
   ~Stream();
 
   // The engine's side: append() and close() do not call the listener, notify() does. Nothing is
-  // appended after close(). kResourceExhausted: the reader has left too much of this choice unread,
-  // or all readers have left too much unread. Then this event and all later ones are dropped, and
-  // close() uses this error. A choice's only unread event is always kept, however large, unless it
-  // has log-probabilities of prompts. A choice with little unread is not ended because of what
-  // others left.
+  // appended after close(). append() returns kResourceExhausted if the reader has left too much of
+  // this choice unread, or if all readers together have. Then this event and all later ones are
+  // dropped, and close() uses this error. A choice's only unread event is always kept, however
+  // large, unless it has log-probabilities of prompts. A choice with little unread is not ended
+  // because of what other readers left.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // All choices are done (OK), or the request failed.
+  // Ends the log. OK: all choices are done; an error: the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls the listener, after any number of changes.
   void notify() ABSL_LOCKS_EXCLUDED(listener_mutex_);

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kCoordinator = 0;  // Process ids: a rank's is its number plus one.
+constexpr size_t kCoordinator = 0;  // The process id in the trace; a rank has its number plus one.
 constexpr int kEngine = 1;          // Threads of the coordinator.
 constexpr int kSteps = 2;
 constexpr int kRankSteps = 1;  // Threads of a rank.

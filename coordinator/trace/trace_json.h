@@ -11,11 +11,11 @@
 
 namespace lockstep {
 
-// Written while it is sent, one rank of one step at a time.
+// The JSON is written while it is sent, one rank of one step at a time.
 //
-// Ranks' clocks differ from the coordinator's. A rank reports the duration of its step, which is
-// placed in the middle between sending the step and its last answer, as if both ways took equally
-// long. Operators are placed from there by the rank's own clock.
+// Ranks' clocks differ from the coordinator's. A rank reports the duration of its step. The step is
+// placed in the middle of the time from its sending to the last rank's answer, as if both ways took
+// equally long. Operators are placed relative to the step's begin, by the rank's own clock.
 class TraceJson final : public http::BodySource {
  public:
   explicit TraceJson(RecordedSteps steps);
@@ -33,8 +33,8 @@ class TraceJson final : public http::BodySource {
 
   const RecordedSteps steps_;
   int64_t base_ns_ = 0;  // Times are relative to this.
-  size_t step_ = 0;      // The next part of this step: 0 is the coordinator, then the ranks.
-  size_t part_ = 0;
+  size_t step_ = 0;      // The index of the step that is written.
+  size_t part_ = 0;      // The next part of it: 0 is the coordinator, then the ranks.
   bool begun_ = false;
   std::string out_;
 };

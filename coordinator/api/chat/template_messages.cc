@@ -237,7 +237,7 @@ class Writer {
             {"function", {{"name", call.name()}, {"arguments", std::move(arguments)}}}};
   }
 
-  // `json` with these calls. Empty content takes the form that the template needs.
+  // Adds `json` with the calls [begin, end). Empty content takes the form that the template needs.
   void add_calls(OrderedJson json, int index, int begin, int end) {
     const OrderedJson& content = json["content"];
     if (content.empty() || (content.is_string() && content.get_ref<const std::string&>().empty())) {
@@ -249,7 +249,7 @@ class Writer {
   }
 
   // Adds a message, and the results of its calls if the calls become several messages. Returns the
-  // next index.
+  // index of the next message.
   int add(int index) {
     const v1::ChatMessage& message = messages_[index];
     if (calls_as_text_ && (message.tool_calls_size() > 0 || message.role() == "tool")) {

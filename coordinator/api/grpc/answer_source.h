@@ -15,13 +15,14 @@
 
 namespace lockstep {
 
-// Its status is in the trailers. Is destroyed with its reader when the client is gone.
+// The trailers have the log's final status. The source and its reader are destroyed when the client
+// is gone.
 class AnswerSource final : public http::BodySource {
  public:
   // Writes what the reader gives from offset `from` on.
   AnswerSource(const ServedModel& served, Caller caller, std::string request_id,
                std::shared_ptr<StreamReader> reader, size_t from);
-  // The client may leave before the log ends.
+  // Abandons the reader if the log has not ended: then the client is gone.
   ~AnswerSource() override;
 
   State read(std::string* bytes) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caller of a gRPC call, and its message within the limits of callers.
+// The caller of a gRPC call, and its message, checked against limits.h.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -14,9 +14,10 @@
 
 namespace lockstep {
 
-// The caller, who is admitted while this lives.
+// A caller who was admitted. The request counts as running until end_permit(), or until the last
+// copy of this object is destroyed.
 struct Caller {
-  std::string client;              // The name of its key, or its connection's address.
+  std::string client;              // The name of its key, or its connection's address and port.
   std::shared_ptr<Permit> permit;  // Null: no key is needed.
 
   // Called before the last message of the answer is sent.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Generate call: has its request read on the pool, then answers with its events.
+// One Generate call: a task of the pool reads its request, and the request's events are sent.
 #pragma once
 
 #include <memory>

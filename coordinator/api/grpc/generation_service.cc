@@ -79,7 +79,7 @@ v1::GetModelResponse model_of(const ServedModel& served) {
   return response;
 }
 
-// Has the pool parse the request and `answer` it.
+// Submits a task to the pool, which parses the request, calls `answer` and sends the response.
 template <typename Request, typename Response>
 void answer_on_pool(const ApiKeys* keys, TaskPool* pool, const std::shared_ptr<Exchange>& exchange,
                     const std::function<absl::Status(const Request&, Response*)>& answer) {

@@ -16,7 +16,7 @@ class GenerationService {
  public:
   static constexpr std::string_view kPrefix = "/lockstep.v1.Generation/";
 
-  // The pool outlives it and runs its tasks.
+  // `pool` runs the tasks of calls. It outlives this object.
   GenerationService(const ServedModel& served, TaskPool* pool) : served_(served), pool_(pool) {}
 
   // Answers a call whose path begins with kPrefix.

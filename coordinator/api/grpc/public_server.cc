@@ -34,7 +34,7 @@ http::Gate gate_of_calls(const ApiKeys* keys) {
   return [gate](const http::Request& head) {
     http::Admission admission = gate != nullptr ? gate(head) : http::Admission();
     admission.streams_body = head.path == ReflectionService::kMethod;
-    // Strangers must not make the server hold much.
+    // Callers without a key must not fill the server's memory.
     if (head.path.starts_with(HealthService::kPrefix)) {
       admission.max_body_bytes = HealthService::kMaxRequestBytes + kMessagePrefix;
     }

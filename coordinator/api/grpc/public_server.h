@@ -24,11 +24,11 @@ struct PublicServerOptions {
 
 class PublicServer {
  public:
-  // The pool outlives the server: its tasks end calls.
+  // `pool` outlives the server: the pool's tasks answer calls.
   static absl::StatusOr<std::unique_ptr<PublicServer>> start(const ServedModel& served,
                                                              TaskPool* pool,
                                                              const PublicServerOptions& options);
-  // Ends open calls.
+  // Accepts no more calls, waits at most 0.5 s for the open ones, and ends those that are left.
   ~PublicServer();
 
   // The bound address: "127.0.0.1:40123".

@@ -24,7 +24,7 @@ using grpc::reflection::v1alpha::ServerReflectionResponse;
 
 constexpr size_t kMaxUnreadBytes = 1 << 20;  // More than all files together.
 
-// An open call, which counts until it ends. Used by its I/O thread.
+// An open call, which counts for kMaxCalls until it ends. Used by its I/O thread.
 class ReflectionCall {
  public:
   ReflectionCall(const ReflectionService* service, std::shared_ptr<std::atomic<int>> calls)
@@ -52,7 +52,7 @@ class ReflectionCall {
     in_ = std::string(left);
     is_over_ = is_last || !status_.ok();
   }
-  // Moves the answers so far.
+  // Moves the answers so far to `bytes`. True: there will be no more.
   bool take(std::string* bytes) {
     bytes->append(out_);
     out_.clear();

@@ -30,7 +30,7 @@ class Challenges {
   Challenges(std::string token, std::string key);
 
   // `worker_nonce` is the call's metadata; `salt` is kSaltBytes, unique per call. kInvalidArgument:
-  // it is not a nonce.
+  // `worker_nonce` is not a nonce.
   absl::StatusOr<cluster::ChallengeReply> open(int64_t now, std::string_view peer,
                                                std::string_view worker_nonce,
                                                std::string_view salt) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt at a group: its members by rank, the current question and the answers. The core drops
-// messages of other epochs.
+// One group, from the attempt to form it to its end: its members by rank, the current question and
+// the answers. The core drops messages of other epochs.
 #pragma once
 
 #include <algorithm>
@@ -26,12 +26,12 @@ struct Epoch {
   };
   Phase phase = Phase::kNone;
   uint64_t number = 0;
-  bool reload = false;               // Weights in memory are loaded again, too.
+  bool reload = false;               // Ranks load again what they already have in memory.
   std::vector<LinkId> links;         // By rank.
   std::string numeric_class;         // The class of all ranks; "": one that all support.
   std::vector<std::string> kernels;  // All ranks use them; empty: each rank chooses.
   bool uneven_measured = false;      // Shards differ because of workers' measurements.
-  // By rank: the compiler's input and output.
+  // The compiler's input and output, by rank.
   std::vector<WorkerFacts> facts;
   std::vector<program::Program> programs;
   GroupInfo info;
@@ -56,7 +56,7 @@ struct Epoch {
     return question.has_value() &&
            std::all_of(answers.begin(), answers.end(), [](const auto& a) { return a.has_value(); });
   }
-  // Requires complete(). The answers by rank; afterwards no rank owes one.
+  // Requires complete(). Returns the answers by rank; afterwards no question is open.
   std::vector<cluster::WorkerMessage> take_answers() {
     std::vector<cluster::WorkerMessage> taken;
     for (auto& answer : answers) taken.push_back(std::move(*answer));

@@ -111,7 +111,7 @@ Speeds::Chosen ClusterCore::speeds_of(const std::vector<LinkId>& links) const {
   return speeds_.of(hellos);
 }
 
-// The compiler's facts about an epoch's ranks, in their order.
+// The compiler's facts about these workers, which are in rank order.
 std::vector<WorkerFacts> ClusterCore::facts_of(const std::vector<LinkId>& links) const {
   const Speeds::Chosen speeds = speeds_of(links);
   std::vector<WorkerFacts> facts;
@@ -192,7 +192,7 @@ void ClusterCore::prove(int64_t now) {
   if (!agree(now, readies)) return;
   const int64_t max = options_.assignment.max_pages();
   epoch_.info.pages = max > 0 ? max : INT64_MAX;
-  int other = 0;  // A rank that loaded a different checkpoint than rank 0.
+  int other = 0;  // A rank that loaded a different checkpoint than rank 0; 0: none.
   WeightsOrigin weights;
   std::vector<RankInfo> members;
   for (int rank = 0; rank < epoch_.ranks(); ++rank) {

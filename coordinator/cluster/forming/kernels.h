@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One choice of kernels for all ranks of a group, by linear, on devices where workers prove
-// kernels. With different kernels, ranks would compute different values where they must be equal.
+// Chooses the kernel of each linear, the same for all ranks of a group, on devices where workers
+// prove kernels. With different kernels, values that must be equal on all ranks would differ.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace lockstep {
 
 struct Agreement {
   std::vector<std::string> kernels;  // By linear; empty: no rank proves any.
-  bool unanimous = true;             // Every rank already uses them.
+  bool unanimous = true;             // Every rank already uses these kernels.
 };
 
 // From the ranks' Ready messages: for each linear, rank 0's first kernel that all have proven.

@@ -11,9 +11,9 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMaxReason = 1'000;              // For a worker's failure, which is logged.
-constexpr size_t kMaxText = 256;                  // For Hello and Ready.
-constexpr int64_t kMaxLinears = 65'536;           // For a program.
+constexpr size_t kMaxReason = 1'000;              // Bytes of a failure's message that are logged.
+constexpr size_t kMaxText = 256;                  // Bytes of a text in Hello or Ready.
+constexpr int64_t kMaxLinears = 65'536;           // In a program.
 constexpr int64_t kMaxStepNs = int64_t{1} << 50;  // 13 days: sums stay in range.
 
 absl::Status check_speed(std::string_view name, double found) {

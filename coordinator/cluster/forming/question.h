@@ -28,8 +28,8 @@ struct Question {
 // The question of a Step or a LogitsRequest.
 Question question_of(const cluster::CoordinatorMessage& message, int64_t vocab);
 
-// An error is one line that names the expected and the found value. `instructions`: the number in
-// the answering rank's program.
+// An error is one line that names the expected and the found value. `instructions`: the number of
+// instructions in the program of the rank that answers.
 absl::Status check_answer(const Question& question, int instructions,
                           const cluster::WorkerMessage& answer);
 absl::Status check_hello(const cluster::Hello& hello);

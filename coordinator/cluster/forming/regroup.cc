@@ -24,7 +24,8 @@ void Regroup::wanted(int64_t now, const GroupRequirements& requirements) {
   numeric_class_ = requirements.numeric_class;
 }
 
-// An attempt to grow may fail because of one rank, and is not repeated with the same ranks.
+// If an attempt to grow fails, one worker may be the cause, not the number of ranks. So only the
+// same set of workers is not tried again.
 void Regroup::failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code) {
   const auto ranks = static_cast<int>(links.size());
   const bool grows = ranks == growing_to_;
@@ -35,7 +36,7 @@ void Regroup::failed(int64_t now, const std::vector<LinkId>& links, absl::Status
   } else {
     failed_.insert({links.begin(), links.end()});
   }
-  // Longer than any pause, so that attempts with other ranks come first.
+  // Longer than any pause between attempts, so that attempts with other workers come first.
   forget_at_ = now + (grows ? options_.regrow_ms : std::max(options_.regrow_ms, 2 * kMaxPauseMs));
 }
 
@@ -69,8 +70,8 @@ void Regroup::grows(int64_t now, int ranks) {
 
 // ---- Decisions ----
 
-// The time before which failures no longer count: a worker that failed may work again. Running
-// requests are not interrupted to try it.
+// Failures of workers before this time no longer count: a worker that failed may work again. While
+// requests run, all failures count, because requests are not interrupted to try such a worker.
 int64_t Regroup::forgiven(int64_t now) const {
   return idle() ? now - options_.regrow_ms : INT64_MIN;
 }

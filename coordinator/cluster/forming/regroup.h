@@ -25,13 +25,15 @@ class Regroup {
   // ---- Events ----
   // A worker sent Hello.
   void joined(int64_t now);
-  // A worker that was in a group is gone. The others wait for it for the grace period, unless the
-  // group was growing, or kMaxGraces workers were lost since the last group.
+  // A worker that had a rank is gone. The next group waits grace_ms for it to return, unless the
+  // last group was ended to form a larger one, or kMaxGraces workers were lost since it formed.
   void left(int64_t now);
   void wanted(int64_t now, const GroupRequirements& requirements);
-  // A smaller group cannot be compiled, or one of its ranks could not load. For regrow_ms (at least
-  // 6 s, unless the group was growing) no group of the same workers is tried. If memory was the
-  // reason, no group of as many ranks or fewer is tried until then, or until another worker joins.
+  // A group of these `links` cannot be compiled, or one of its ranks could not load. If it was the
+  // group of grows(), the same workers are not tried again for regrow_ms. If it was another group
+  // of fewer ranks than the full number, the time is regrow_ms or 6 s, whichever is longer; but if
+  // memory was the reason, no group of as many ranks or fewer is tried until then, or until a
+  // worker joins.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
   void formed(int64_t now, int ranks);
   // The formed group is over.

@@ -10,9 +10,9 @@ namespace lockstep {
 
 struct WeightsOrigin {
   std::string contents;                           // A sample; see cluster.Ready.
-  std::map<std::string, std::string> written_at;  // File times by host; those of copies differ.
+  std::map<std::string, std::string> written_at;  // File times by host; a copy may have others.
 
-  // Contents are only a sample, so on a host that both name the file times must be equal, too.
+  // Contents are only a sample. So if both have file times of the same host, these must be equal.
   bool same_as(const WeightsOrigin& other) const {
     return contents == other.contents && std::ranges::all_of(written_at, [&](const auto& mine) {
              const auto theirs = other.written_at.find(mine.first);

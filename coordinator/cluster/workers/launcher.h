@@ -30,7 +30,7 @@ class Launcher final : public WorkerProcesses {
  public:
   // `listener` is called on the launcher's thread and outlives the launcher.
   Launcher(LauncherOptions options, ProcessListener* listener);
-  // Ends all workers: by SIGTERM, after 2 s by SIGKILL. They are gone when it returns.
+  // Ends all workers: by SIGTERM, after 2 s by SIGKILL. Returns when they have ended.
   ~Launcher() override;
 
   void start(int index) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -32,17 +32,17 @@ class LocalWorkers {
   // The worker ended, or could not be started. Returns its number of quick deaths in a row.
   int exited(int64_t now, int index);
 
-  // The worker with this process id; -1: no worker that is up.
+  // The index of the running worker with this process id; -1: none.
   int find(int pid) const;
-  // 0: it is not up.
+  // 0: the worker does not run.
   int pid(int index) const { return workers_[index].pid; }
 
   // The coordinator was delayed: times for joining count from now.
   void restart_join_times(int64_t now);
-  // A group was formed: quick deaths are forgotten; serve() then names its workers.
+  // A group was formed: quick deaths are forgotten. Then serve() is called for each of its workers.
   void formed();
   void serve(int index);
-  // Whether it is in the last formed group, and we did not end it.
+  // Whether the worker is in the last formed group, and this object did not ask to kill it.
   bool serves(int index) const { return workers_[index].serves; }
 
  private:
@@ -50,7 +50,7 @@ class LocalWorkers {
   struct Worker {
     State state = State::kDown;
     int pid = 0;
-    int64_t since = 0;     // When it was started; while it is down, when it may be.
+    int64_t since = 0;     // When it was started; while it is down, when it may be started.
     int64_t kill_at = -1;  // -1: never.
     bool joining = false;
     bool serves = false;

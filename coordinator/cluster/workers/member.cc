@@ -98,7 +98,7 @@ std::vector<LinkId> choose_compatible(const Members& members) {
 
 namespace {
 
-// A member's claim to a rank of a group of `ranks`.
+// A member's claim to a rank.
 struct Claim {
   enum Kind { kHad, kHolds, kOther };  // In the order of precedence.
   Kind kind = kOther;

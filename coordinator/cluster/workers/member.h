@@ -28,7 +28,7 @@ struct Member {
   LinkId link = 0;
   int64_t opened_at = 0;
   int64_t joined_at = 0;                // When its Hello arrived.
-  std::optional<cluster::Hello> hello;  // It has joined. Until then nothing else is known.
+  std::optional<cluster::Hello> hello;  // Null until it has joined: then nothing else is known.
   int64_t received_at = 0;              // When its last message of any kind arrived.
 
   bool own = false;     // It was started here, and is restarted when lost.
@@ -37,13 +37,13 @@ struct Member {
   // The rank in its last epoch. It gets this rank again if possible, and may still have the
   // weights.
   int last_rank = -1;
-  int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had no rank.
+  int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had no rank in it.
   bool loaded = false;       // It has weights in memory.
   int64_t weight_bytes = 0;  // Set after loading.
   int failures = 0;          // Epochs in a row that failed by its fault.
   int64_t failed_at = 0;     // When the last of them failed.
 
-  // In the current epoch, from its heartbeats.
+  // The progress that its last heartbeat of the current epoch reported.
   uint64_t progress = 0;
   // When `progress` last changed, a wait for a peer ended, an answer arrived, or work began.
   int64_t progress_at = 0;
@@ -54,7 +54,7 @@ struct Member {
 
 using Members = std::map<LinkId, Member>;  // In the order of arrival.
 
-// Whether it joined to replace a lost worker, and has not been needed yet.
+// Whether the worker joined to replace a lost one, and has not been needed yet.
 inline bool is_idle_spare(const Member& member) {
   return member.hello.has_value() && member.hello->spare() && member.last_rank < 0;
 }
@@ -74,16 +74,16 @@ std::vector<LinkId> choose_compatible(const Members& members);
 
 // Chooses one of `candidates` for each of `ranks` ranks; there must be enough. It prefers, in this
 // order: workers with fewer failures; workers that are no idle spares; workers that had a rank in
-// an equally large group; workers that hold a rank's weights. A worker gets the rank that it had,
-// holds or requests; if several claim a rank, the newest gets it. A restarted worker replaces its
-// predecessor, whose stream may still be open: if both request the same rank, the older one has no
-// claim to it. Workers without a claim fill the remaining ranks.
+// an equally large group; workers that hold a rank's weights. A worker claims the rank that it had,
+// whose weights it holds, or that it requests. If several workers claim a rank, the newest gets it.
+// A restarted worker replaces its predecessor, whose stream may still be open: if both request the
+// same rank, the older one has no claim to it. Workers without a claim fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 
-// Returns the rank, among those that are `unanswered`, that blocks the others, if it made no
-// progress for `stuck_ms`; -1: none. It is the least advanced of those that do not wait for a peer;
-// if all wait, the least advanced of all, provided that no rank of the group made progress.
+// Returns the rank that blocks the others, if it made no progress for `stuck_ms`; -1: none. Only an
+// `unanswered` rank can block: of those that wait for no peer, the one with the least progress. If
+// all wait, it is the one with the least progress, but only if no rank of the group made progress.
 int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& unanswered,
                int64_t now, int64_t stuck_ms);
 

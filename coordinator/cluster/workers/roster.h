@@ -20,7 +20,7 @@ struct RosterRules {
   int workers = 1;                // The full number of ranks.
   int min_workers = 1;            // The min ranks of a group after the first one.
   bool first = false;             // There was no group yet: the first one waits for all.
-  bool spares_may_start = false;  // No worker joined recently: spares complete the first group.
+  bool spares_may_start = false;  // Spares may complete the first group: none joined recently.
   bool grace_over = false;        // Lost workers had their time to return.
   // The class of running requests, used for the group if possible; "": any.
   std::string numeric_class;
@@ -40,10 +40,10 @@ struct Roster {
 
 Roster choose_roster(const Members& members, const RosterRules& rules);
 
-// The rank whose weights a worker without a rank should hold. If a spare requests a rank, it is
-// that rank. Else the choice prefers, in this order: the rank that the fewest others cover, the one
-// that this worker covers already, one whose worker this process does not restart, one on its own
-// host, the one with the most weights.
+// The rank whose weights `spare`, a worker without a rank, should hold. If it was started as a
+// spare and requests a rank, it is that rank. Else the choice prefers, in this order: the rank that
+// the fewest others cover, the one that `spare` covers already, one whose worker this process does
+// not restart, one whose worker is on the host of `spare`, the one with the most weights.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 
 }  // namespace lockstep

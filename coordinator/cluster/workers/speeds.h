@@ -19,14 +19,15 @@ inline constexpr double kAlikeRates = 1.25;
 // A part of ClusterCore. One thread at a time.
 class Speeds {
  public:
-  // `given`: by rank of a full group. If it is not empty, nothing else counts, and a group of
-  // another size has even parts. `measured`: whether workers' measurements may count if `given` is
-  // empty.
+  // `given`: the user's speeds, by rank of a full group; empty: none. If there are any, nothing
+  // else counts, and a group of another size has even parts. `measured`: whether workers'
+  // measurements may count if `given` is empty.
   Speeds(std::vector<double> given, bool measured)
       : given_(std::move(given)), measured_(measured && given_.empty()) {}
 
-  // A worker joined. The first measurement of its kind on its host counts for the whole kind, as
-  // long as this object lives. If another kind has nearly the same rate, this kind gets that rate.
+  // A worker joined. Workers of one host with the same device, instruction set and threads are of
+  // one kind. The first measurement of a kind counts for all its workers, as long as this object
+  // lives. If another kind has nearly the same rate, this kind gets that rate.
   void joined(const cluster::Hello& hello);
   // From now on no part depends on measurements.
   void ignore_measured() { measured_ = false; }

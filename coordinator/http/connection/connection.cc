@@ -15,7 +15,7 @@ namespace {
 using Socket = boost::asio::posix::stream_descriptor;
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr int kRounds = 8;                // For one connection; then others are served.
+constexpr int kRounds = 8;                // Reads or pieces in a row; then others are served.
 constexpr size_t kKeptBuffer = 32 << 10;  // Kept for the next answer; a larger buffer is freed.
 
 }  // namespace
@@ -123,7 +123,7 @@ void Connection::read_rounds() {
 // answer.
 void Connection::on_end_of_input(Channel::Outcome outcome) {
   peer_ended_ = true;
-  if (mode_ == Mode::kWriting) return;  // Writing the rest of the answer shows which of the two.
+  if (mode_ == Mode::kWriting) return;  // The rest of the answer shows which of the two it is.
   const bool may_be_probed =
       mode_ == Mode::kStreaming || (mode_ == Mode::kAnswering && is_http_1_1_);
   if (outcome != Channel::Outcome::kEnd || !may_be_probed) return close();

@@ -29,7 +29,7 @@ class Connection final : public IoConnection,
   bool is_closable() const override;
   void close() override;
 
-  // For its exchange.
+  // The exchange posts these calls to the I/O thread.
   void respond(std::shared_ptr<PendingExchange> exchange, Response response) override;
   void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
               std::unique_ptr<BodySource> source) override;
@@ -79,7 +79,7 @@ class Connection final : public IoConnection,
   RequestReader::State reading_ = RequestReader::State::kIdle;  // The state at the last check.
   Mode mode_ = Mode::kReading;
   BufferedBytes::Share received_;
-  BufferedBytes::Share unsent_;  // The bytes of a whole answer.
+  BufferedBytes::Share unsent_;  // A large answer's bytes, until the client has taken all of them.
 
   std::weak_ptr<PendingExchange> waiting_;     // Set until the exchange is answered.
   std::shared_ptr<PendingExchange> exchange_;  // Set while its answer is written.
@@ -97,7 +97,7 @@ class Connection final : public IoConnection,
   bool read_armed_ = false;
   bool write_armed_ = false;
   bool read_wants_write_ = false;                          // TLS must write before it can read on.
-  Clock::time_point deadline_ = Clock::time_point::max();  // For reading.
+  Clock::time_point deadline_ = Clock::time_point::max();  // For what the client must send next.
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
   Clock::time_point last_write_;
 };

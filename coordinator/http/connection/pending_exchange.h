@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange that handlers get. Any thread may use it: it posts answers to the I/O thread of its
-// answerer. Private to this folder.
+// The exchange that handlers get. Any thread may use it: it posts answers to the I/O thread of the
+// connection or stream that sends them (Answerer). Private to this folder.
 #pragma once
 
 #include <atomic>

@@ -12,12 +12,13 @@
 
 namespace lockstep {
 
-// Its services: "live" is SERVING while the port is open; "ready" and "" say what set_ready() said
-// last, at first NOT_SERVING. Check of any other name is NOT_FOUND, Watch SERVICE_UNKNOWN.
+// Its services: "live" is SERVING while the port is open; "ready" and "" are SERVING if the last
+// set_ready() was true, and NOT_SERVING before the first one. For any other name, Check ends with
+// NOT_FOUND, and Watch reports SERVICE_UNKNOWN.
 class HealthPort {
  public:
-  // One more connection closes the oldest of the network with the most, so a stranger of another
-  // network keeps no probe out.
+  // If this many are open, a new one closes the oldest connection of the network that has the most.
+  // So strangers of another network cannot keep a probe out.
   static constexpr int64_t kMaxConnections = 16;
 
   // `address` as Listener::bind() takes it. kInvalidArgument, one line: it cannot be bound.
@@ -34,7 +35,7 @@ class HealthPort {
 
   std::atomic<bool> ready_{false};
   HealthService health_;
-  std::unique_ptr<http::Server> server_;  // Destroyed first: its thread uses the rest.
+  std::unique_ptr<http::Server> server_;  // Destroyed first: its thread uses the other members.
 };
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ absl::StatusOr<std::string> service_in(const http::Request& request) {
   return message.service();
 }
 
-// Writes the status whenever it changed.
+// Writes the status at first, and whenever it has changed.
 class StatusSource final : public http::BodySource {
  public:
   StatusSource(HealthService::IsReady is_ready, std::string service, std::shared_ptr<void> token)

@@ -37,13 +37,13 @@ class HealthService {
 
   const IsReady is_ready_;
   Mutex mutex_;
-  // Each has a token that ends with its call.
+  // An open Watch: `call` expires when the call ends.
   struct Watcher {
     std::weak_ptr<void> call;
     std::function<void()> wake;
   };
   std::vector<Watcher> watchers_ ABSL_GUARDED_BY(mutex_);
-  size_t next_sweep_ ABSL_GUARDED_BY(mutex_) = 16;  // At this size, ended ones are removed.
+  size_t next_sweep_ ABSL_GUARDED_BY(mutex_) = 16;  // At this size, ended calls are removed.
 };
 
 }  // namespace lockstep

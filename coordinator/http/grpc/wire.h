@@ -23,13 +23,13 @@ inline constexpr size_t kMessagePrefix = 5;
 
 // OK if a request's head is that of a call whose messages are not compressed.
 absl::Status check_call(const http::Request& request);
-// The message at the beginning of a call's bytes: removes it from `bytes`. Empty: it is not whole
-// yet. kUnimplemented: it is compressed. kResourceExhausted: it has more than `max` bytes.
+// The message at the beginning of a call's bytes: removes it from `bytes`. Nullopt: its end has not
+// arrived. kUnimplemented: it is compressed. kResourceExhausted: it has more than `max` bytes.
 absl::StatusOr<std::optional<std::string_view>> take_message(std::string_view* bytes, size_t max);
-// The one message of a whole request. kInternal: there is none, or another one.
-// kResourceExhausted: it has more than `max` bytes.
+// The one message of a whole request. kInternal: the request does not have exactly one. Other
+// errors: those of take_message().
 absl::StatusOr<std::string_view> message_in(const http::Request& request, size_t max);
-// kInvalidArgument, one line: the bytes are not such a message, or its text is not UTF-8.
+// kInvalidArgument, one line: the bytes are no message of this type, or a text is not UTF-8.
 absl::Status parse(std::string_view bytes, google::protobuf::Message* message);
 // The moment at which the call's time is over (steady_now_ms()); 0: it has no limit.
 int64_t deadline_ms_of(const http::Request& request);
@@ -47,11 +47,11 @@ void reply(const std::shared_ptr<http::Exchange>& exchange,
            const google::protobuf::Message& message);
 void fail(const std::shared_ptr<http::Exchange>& exchange, const absl::Status& status);
 absl::Status no_such_method();
-// A refusal of the HTTP server, as a call's end.
+// The HTTP server's refusal of a request, as the end of a call.
 http::Response render_refused_call(const http::Refusal& refusal);
 
-// From now on libprotobuf's messages about bad input are debug log lines: parse() reports the error
-// to the caller.
+// From now on libprotobuf's messages about bad input are logged at level debug only: parse()
+// reports the error to the caller.
 void quieten_protobuf();
 
 }  // namespace lockstep
