@@ -62,7 +62,7 @@ class OutputSink {
 
   const bool one_call_;
   OutputDelta delta_;
-  std::string blanks_;          // Blanks at the end of content; the next byte decides.
+  std::string blanks_;          // Blanks at the end of content, which are not sent yet.
   std::string thought_blanks_;  // Blanks at the end of a thought.
   bool has_thought_ = false;
   bool has_thoughts_ = false;
