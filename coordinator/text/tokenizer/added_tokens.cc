@@ -141,7 +141,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
   if (trie.empty()) return {{-1, 0, text.size()}};
   std::vector<Segment> segments;
   size_t covered = 0;
-  size_t run_begin = 1, run_end = 0;  // The blanks scanned last: tokens may be blanks, too.
+  size_t run_begin = 1, run_end = 0;  // The blanks scanned last: not scanned again.
   for (size_t offset = 0; offset < text.size();) {
     const StringTrie::Match match = trie.find_at(text, offset);
     if (match.value < 0) {
@@ -171,7 +171,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
 
 std::vector<Segment> AddedTokens::split_marked(const MarkedText& text,
                                                const StringTrie& trie) const {
-  std::vector<size_t> cuts;  // Borders inside possible tokens.
+  std::vector<size_t> cuts;  // Borders between parts, inside possible tokens.
   const std::vector<Segment> segments = split(text.bytes, trie, [&](size_t begin, size_t end) {
     const std::vector<MarkedPiece> pieces = pieces_of(text, begin, end);
     for (size_t i = 1; i < pieces.size(); ++i) cuts.push_back(pieces[i].begin);

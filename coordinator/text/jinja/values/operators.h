@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's operators on values, and access to items, attributes and slices. Slow operations are
-// charged to the budget, which fails if Python has an error.
+// Python's operators on values, and access to items, attributes and slices. The budget is charged
+// for slow operations, and fails where Python raises an error.
 #pragma once
 
 #include <string_view>
