@@ -25,8 +25,8 @@ class Detokenizer {
   Detokenizer(const Tokenizer* tokenizer, bool continues,
               std::span<const int32_t> shown_special_ids = {});
 
-  // The text that is now certain. Empty while a character, or a run of single-byte tokens, is
-  // incomplete, and for special tokens and ids without a token.
+  // The text that is now certain. Empty for special tokens, for ids without a token, and while a
+  // character or a run of single-byte tokens is incomplete.
   std::string push(int32_t id);
 
   // Returns the text that was held back and ends the sequence: neither method may be called again.

@@ -14,8 +14,8 @@
 namespace lockstep {
 
 struct TokenText {
-  // The characters that end with this token. Empty if its bytes only begin or continue a character,
-  // which belongs to the token that completes it.
+  // The characters that this token completes. Empty if the token completes none: a character
+  // belongs to the token with its last byte.
   std::string text;
   std::string bytes;   // Its own bytes, including blanks and parts of characters.
   int64_t offset = 0;  // The start of the token's characters, in characters of the text.
@@ -30,7 +30,7 @@ struct TokenText {
 // One thread at a time; the tokenizer and the known text must outlive it.
 class TokenTexts {
  public:
-  // `continues`: other text is before, so the blank at the beginning is shown. `known`: the whole
+  // `continues`: another text precedes, so the blank at the beginning is shown. `known`: the whole
   // text, needed if special tokens may be written in it.
   TokenTexts(const Tokenizer* tokenizer, bool continues, std::string_view known = {});
 
@@ -51,7 +51,7 @@ class TokenTexts {
   Decoder::State bytes_;
   std::string begun_;   // Bytes of an incomplete character.
   int64_t shown_ = 0;   // The number of characters that are certain.
-  int64_t offset_ = 0;  // In characters, including uncertain ones of earlier tokens.
+  int64_t offset_ = 0;  // The next token's, in characters, certain or not.
 };
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leftmost, then longest token wins. A token that is refused at its place (single_word,
-// special) still consumes its text, as in Hugging Face tokenizers.
+// The leftmost token wins, and of those that begin at the same place the longest. A token that is
+// refused at its place (single_word, special) still consumes its text, as in Hugging Face
+// tokenizers.
 #include "coordinator/text/tokenizer/added_tokens.h"
 
 #include <algorithm>
@@ -118,8 +119,8 @@ absl::Status AddedTokens::put(AddedToken token) {
 }
 
 absl::Status AddedTokens::index(const Normalizer& normalizer) {
-  // If two tokens have the same normalized text, the choice of tokenizers is arbitrary.
-  // We take the first special one, else the first.
+  // If two tokens have the same normalized text, the reference may find either. We find the first
+  // special one, else the first.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const AddedToken& token = tokens_[i];

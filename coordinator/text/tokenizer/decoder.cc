@@ -38,7 +38,7 @@ std::string replace(const Pattern& pattern, std::string_view text, std::string_v
   return replaced.ok() ? *std::move(replaced) : std::string(text);  // Over a limit: unchanged.
 }
 
-// The same for a token's own bytes: a part of a character matches nothing.
+// replace() for a token's own bytes. If these contain a part of a character, nothing matches.
 std::string replace_whole(const Pattern& pattern, std::string_view bytes,
                           std::string_view content) {
   return first_invalid_utf8(bytes).has_value() ? std::string(bytes)

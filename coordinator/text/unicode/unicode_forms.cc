@@ -34,7 +34,7 @@ class Stretch {
     points_.insert(points_.end(), buffer, buffer + count);
   }
 
-  // Sorts, composes, writes, and starts anew.
+  // Sorts and composes the stretch, appends it to the result, and begins the next stretch.
   void flush() {
     sort_marks();
     auto count = static_cast<utf8proc_ssize_t>(points_.size());
