@@ -13,7 +13,7 @@ namespace lockstep {
 // The new part of one call.
 struct CallDelta {
   size_t index = 0;
-  std::string id;         // The model's own id, in the first delta; empty: it wrote none.
+  std::string id;         // The model's own id, in the first delta; empty: none, or used before.
   std::string name;       // The whole name, in the first delta.
   std::string arguments;  // To be appended.
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls with a head: a name, perhaps an id, then the arguments as a JSON object.
+// Calls with a head (a name, perhaps an id), followed by the arguments as a JSON object.
 #pragma once
 
 #include <string>
