@@ -66,7 +66,7 @@ void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
   http::append_event(write_json(error_body(status)), std::nullopt, bytes);
 }
 
-// If the model has thoughts, each delta says whether it contains one.
+// If the model has thoughts, each delta has the new part of a thought, or null.
 OrderedJson ChunkWriter::delta(OrderedJson members, const std::string& thought) const {
   if (facts_->output.thoughts == nullptr) return members;
   for (const char* key : {"reasoning", "reasoning_content"}) {

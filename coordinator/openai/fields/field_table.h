@@ -17,7 +17,7 @@ struct Field {
 
   const char* name;
   unsigned endpoints;
-  const char* grpc;  // The field of GenerateRequest that it sets; "": only HTTP has it.
+  const char* grpc;  // The fields of GenerateRequest that it sets; "": only HTTP has it.
   Read read;         // A null field counts as not given.
   const char* note;  // If the field is refused: the reason, and what to use instead.
   // If the field is refused: JSON values, separated by commas, that are accepted because they ask
