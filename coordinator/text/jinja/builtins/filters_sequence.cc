@@ -147,7 +147,8 @@ Arguments without_first(const Arguments& arguments, size_t count) {
   return rest;
 }
 
-// A list of the results of `make` for each item; charges one step per item.
+// An iterator over the results of `make` for each item, without those that are nullopt. Charges one
+// step per item.
 template <typename F>
 Value each(Call& call, F&& make) {
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -160,7 +161,7 @@ Value each(Call& call, F&& make) {
   return call.runtime.iterator(std::move(made));
 }
 
-// The filter or test that the argument names.
+// The filter or test of this name. Fails if there is none.
 const Builtin* named(Call& call, const Value& name, const Builtin* (*find)(std::string_view),
                      std::string_view kind) {
   const Builtin* found = name.text() == nullptr ? nullptr : find(name.text()->bytes());

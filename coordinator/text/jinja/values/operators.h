@@ -43,7 +43,7 @@ class AttributePath {
   // "a,b" gives two paths.
   static std::vector<AttributePath> several(Runtime& runtime, const Value& attribute);
 
-  // If a value on the path is undefined, the result is `fallback`, unless that is null.
+  // If a value on the path is undefined, `fallback` takes its place, unless that is null.
   Value get(Runtime& runtime, const Value& item, const Value* fallback = nullptr) const;
 
  private:
