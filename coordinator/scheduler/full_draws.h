@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A full draw is a draw that needs all logits of a row (sampling/sampler.h). The engine fetches
-// these logits one row after the other: many full draws in one step would delay all other
-// sequences, so their number is limited.
+// Limits full draws: draws that need all logits of a row (sampling/sampler.h). The engine fetches
+// these logits row after row: many full draws in one step would delay all other sequences.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ class FullDraws {
   void limit(std::span<Sequence* const> running);
 
  private:
-  // The step of a sequence's last full draw; 0: none yet.
+  // The step of the last full draw that limit() allowed; 0: none yet.
   std::unordered_map<const Sequence*, uint64_t> last_full_;
   uint64_t steps_ = 0;
 };

@@ -55,8 +55,8 @@
 
 namespace lockstep {
 
-// A client's own share, which other clients cannot take: 1/kClientShares of all sequences that may
-// run, and at least one. So kClientShares clients can run at once, whatever other clients run. More
+// A client's own share, which other clients cannot take: 1/kClientShares of all running sequences,
+// and at least one. So kClientShares clients can run at once, whatever other clients run. More
 // clients wait until requests end.
 inline constexpr int64_t kClientShares = 16;
 

@@ -62,7 +62,7 @@ class PrefixTree {
     Children::iterator self = {};  // Its place among the children of its parent, or of its tree.
     Children children = {};
     int64_t users = 0;
-    uint64_t left_at = 0;  // The time at which its last user left.
+    uint64_t left_at = 0;  // The time at which it was added, or its last user left.
   };
 
   // `page` must be in the tree.
