@@ -53,7 +53,7 @@ class LogprobWriter {
   std::optional<TokenTexts> texts_;  // Null without a tokenizer.
 };
 
-// Appends the list `more` to the list `logprobs`, which may be null.
+// Appends the lists in `more` to those of the same names in `logprobs`, which may be null.
 void append_logprobs(OrderedJson more, OrderedJson* logprobs);
 
 }  // namespace lockstep::openai
