@@ -194,8 +194,8 @@ bool RegexMatcher::go_back(size_t base, uint32_t* pc, size_t* at) {
 size_t RegexMatcher::end_of_take(const Instruction& take, size_t at) {
   auto& [begin, end] = take_spans_[take.choice];
   if (at >= begin && at <= end) return end;
-  // The scan stops where the span found last begins, since both end at the same place. This keeps
-  // the time linear if a look is tried at ever earlier places.
+  // A scan that reaches the beginning of the last span stops there: both end at the same place.
+  // This keeps the time linear if a look is tried at ever earlier places.
   const size_t from = at, known = begin <= end ? begin : SIZE_MAX;
   while (at != known && is_in(take, at)) ++at;
   steps_ += at - from;
