@@ -99,7 +99,7 @@ Value attr(Call& call) {
   return call.budget.ok() ? attribute(call.runtime, call.self, name) : Value();
 }
 
-// Lists of `linecount` items each; the last one is filled up.
+// Lists of `linecount` items each. The last one is filled up with `fill_with`, if that is given.
 Value batch(Call& call) {
   const int64_t size = call.integer_or(0, 0);
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -121,7 +121,8 @@ Value batch(Call& call) {
   return call.runtime.iterator(std::move(batches));
 }
 
-// The given number of lists, of sizes as equal as possible; the later ones are filled up.
+// The given number of lists, of sizes as equal as possible. If `fill_with` is given, the later
+// lists, which are shorter, get it as their last item.
 Value slice_filter(Call& call) {
   const int64_t count = call.integer_or(0, 0);
   const std::vector<Value> items = items_of(call.runtime, call.self);
