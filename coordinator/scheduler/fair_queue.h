@@ -55,7 +55,7 @@ class FairQueue {
   int64_t rows_left() const { return current_->rows_left; }
   // The next sequence starts to run; next() still returns it.
   void start();
-  // Gives the next sequence, which runs, `rows` rows. They may be more than its client's quantum
+  // Gives `rows` rows to the next sequence, which runs. They may be more than its client's quantum
   // has left if they can only be computed together. `all`: the sequence needs no more rows in this
   // step.
   void take(int64_t rows, bool all);
