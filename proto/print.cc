@@ -39,7 +39,7 @@ std::string print_piece(const program::Piece& piece) {
                      fmt::join(piece.source_shape(), ", "));
 }
 
-// If there are more pieces (those of experts), only the first two and the last are shown.
+// If a weight has more pieces (that of experts), only the first two and the last are shown.
 constexpr int kMaxPieces = 16;
 
 std::string print_weight(const Program& program, int index) {

@@ -18,7 +18,8 @@ struct RopeRule {
 
   // cluster.StepSequence.rope_length; 0 if nothing depends on it.
   int64_t rope_length(int64_t prompt_tokens, int64_t tokens) const;
-  // The set of frequencies for this rope_length; it never decreases as the length grows.
+  // The number of the set of frequencies for this rope_length. It never decreases as the length
+  // grows.
   int frequencies(int64_t rope_length) const;
 };
 

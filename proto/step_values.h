@@ -13,7 +13,7 @@ namespace lockstep {
 // The max bytes of values in one answer. For more values, the step is run again.
 inline constexpr int64_t kMaxValueBytes = 32 << 20;
 
-// The bytes that an instruction makes in a step of this many tokens and outputs: 0 for a view.
+// The bytes of an instruction's results in a step of this many tokens and outputs: 0 for a view.
 int64_t made_bytes(const program::Program& program, int instruction, int64_t tokens,
                    int64_t outputs);
 

@@ -41,7 +41,7 @@ guidellm() {
     --disable-console-interactive --output kind=console
 }
 
-# With HF_HUB_OFFLINE, aiperf takes the folder's path for a model's name on the hub.
+# With HF_HUB_OFFLINE, aiperf would read the folder's path as a model's name on the hub.
 aiperf() {
   env -u HF_HUB_OFFLINE "$venv/aiperf/bin/python" tools/clients/aiperf_client.py "$url" "$root/demo"
 }
@@ -70,7 +70,7 @@ install() {
   touch "$venv/$1.installed"
 }
 
-# The lines of a client's output that have the result.
+# Prints the lines of a client's output that contain the result.
 summary() {
   case "$1" in
     guidellm) grep -m 1 -E "^\| concurrent@4 \| [0-9]+:" "$2" ;;
@@ -79,7 +79,7 @@ summary() {
   esac
 }
 
-# NAME ARGUMENT...: starts a server with the log NAME.log; its URL is $started.
+# start_server NAME ARGUMENT...: starts a server with the log NAME.log; its URL is $started.
 servers=()
 stop_servers() {
   kill "${servers[@]}"

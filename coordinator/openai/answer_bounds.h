@@ -18,12 +18,12 @@ absl::Status check_choices(const ApiRequest& request);
 // the request asks for more.
 absl::Status bound_response(int64_t context, EngineRequest* request);
 
-// Counts the prompts that an answer built whole in memory repeats: each choice has its prompt's
-// text (echo) and ids (return_token_ids).
+// Counts the bytes of prompts in an answer that is built whole in memory. Each choice repeats its
+// prompt's text (echo) and ids (return_token_ids).
 class RepeatCount {
  public:
-  // Adds one more prompt of the request, before anything is computed. `prompt_bytes` is its size in
-  // one choice, as JSON. kInvalidArgument: the answer would be too large.
+  // Adds one more prompt of the request, before anything is computed. `prompt_bytes`: the bytes of
+  // JSON that the prompt takes in one choice. kInvalidArgument: the answer would be too large.
   absl::Status add(const ApiRequest& request, int64_t prompt_bytes);
 
  private:
@@ -35,8 +35,8 @@ class RepeatCount {
 class ScoreCount {
  public:
   // Adds the log-probabilities of one more prompt of the request and of its answers, before
-  // anything is computed. Answers without max_tokens rarely fill the context, so check() counts
-  // them while they are gathered.
+  // anything is computed. Answers of a request without max_tokens are not added, since they rarely
+  // fill the context. Call check() while they are gathered.
   absl::Status add(const ApiRequest& request, const EngineRequest& prompt, int64_t context);
   // Checks the number in the answers gathered so far.
   static absl::Status check(int64_t scores);

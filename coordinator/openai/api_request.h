@@ -31,7 +31,7 @@ inline constexpr int32_t kAllTokens = 1 << 30;
 struct ApiRequest {
   Endpoint endpoint = kChat;
   v1::GenerateRequest shared;                // All fields except the prompts of a completion.
-  std::vector<v1::GenerateRequest> prompts;  // Each has only a prompt; for a chat: one, empty.
+  std::vector<v1::GenerateRequest> prompts;  // One prompt each; for a chat: one, without prompt.
   int32_t n = 1;                             // The number of choices in the answer.
   bool stream = false;
   bool resumable = false;
@@ -55,8 +55,8 @@ struct ApiRequest {
 };
 
 // kInvalidArgument, with the field as param: the body is not JSON, a value is out of range, or a
-// known field asks for something that this server cannot do. kNotFound: it names another model. The
-// limits of limits.h are checked by to_request().
+// known field asks for something that this server cannot do. kNotFound: the body names another
+// model. to_request() checks the limits of limits.h.
 absl::StatusOr<ApiRequest> parse_request(Endpoint endpoint, const std::string& body,
                                          const Model& model);
 // Rewrites an error of to_request() or of the engine. The error names fields of GenerateRequest;

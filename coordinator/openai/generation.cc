@@ -37,7 +37,7 @@ void refuse(http::Exchange& exchange, const absl::Status& status) {
   exchange.respond(std::move(response));
 }
 
-// Whether a stream's reader has something to see, or the stream has ended.
+// Whether a stream's reader has something to see, or the stream has ended without an error.
 bool has_begun(const std::vector<StreamEvent>& events, bool closed, const absl::Status& status) {
   const auto shows = [](const StreamEvent& event) {
     return !event.token_ids.empty() || event.finish_reason != FinishReason::kCancelled;

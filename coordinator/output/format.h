@@ -68,10 +68,10 @@ struct Format {
 
   CallNotation notation = CallNotation::kNone;
   bool has_json = false;  // kJson is also possible, if a brace follows the begin tag.
-  bool is_bare = false;   // Calls may also begin a text without a tag.
+  bool is_bare = false;   // A text may also begin with calls that have no begin tag.
   bool at_start = false;  // Calls are only at the beginning of content.
   Tags begins = {};       // Before the calls.
-  Tags ends = {};         // After the calls. Empty: the block ends with a list or a call.
+  Tags ends = {};         // After the calls. Empty: a block is one list or one call.
   JsonTags json = {};
   HeadedTags headed = {};
   TaggedTags tagged = {};

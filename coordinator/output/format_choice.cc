@@ -65,7 +65,7 @@ void choose_tools(const ChatTemplate* chat_template, FormatChoice* choice) {
   }
 }
 
-// Whether a format's thoughts are exactly those of "think".
+// Whether a format's thoughts are exactly those of the format "think".
 bool only_thinks(const Format& format, const Format& think) {
   return format.thoughts[0].begin == think.thoughts[0].begin && format.thoughts[1].begin.empty() &&
          format.wraps[0].begin.empty() && !format.suffixes;

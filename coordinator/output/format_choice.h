@@ -32,9 +32,9 @@ struct FormatChoice {
 std::string name_of(const Format* format);
 
 // Each parser is a format's name, "none" (or "off"), or "auto": the format whose marks are in the
-// chat template. If the template has marks of no format, or of several formats of calls, none is
-// chosen. `chat_template` may be null. kInvalidArgument begins with the flag's name and lists the
-// names.
+// chat template. "auto" chooses none if the template has marks of no format, or marks of several
+// formats of calls. `chat_template` may be null. kInvalidArgument begins with the flag's name and
+// lists the formats' names.
 absl::StatusOr<FormatChoice> choose_formats(const std::string& tool_parser,
                                             const std::string& reasoning_parser,
                                             const ChatTemplate* chat_template);

@@ -36,8 +36,9 @@ class OutputParser {
   explicit OutputParser(const OutputOptions& options);
 
   OutputDelta push(std::string_view text);
-  // The text has ended; `is_cut`: max_tokens ended it. If `is_cut`, an unfinished call that began
-  // with a tag and has no name is dropped; else its text is content.
+  // The text has ended; `is_cut`: max_tokens ended it. The text of an unfinished call that has no
+  // name yet becomes content. If `is_cut` and the call began with a tag, its text is dropped
+  // instead.
   OutputDelta finish(bool is_cut = false);
   bool has_calls() const { return sink_.calls() > 0; }
 

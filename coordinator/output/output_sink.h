@@ -13,7 +13,7 @@ namespace lockstep {
 // The new part of one call.
 struct CallDelta {
   size_t index = 0;
-  std::string id;         // The model's own id, in the first delta; empty: it wrote none.
+  std::string id;         // The model's own id, in the first delta; empty: none, or used before.
   std::string name;       // The whole name, in the first delta.
   std::string arguments;  // To be appended.
 };
@@ -62,7 +62,7 @@ class OutputSink {
 
   const bool one_call_;
   OutputDelta delta_;
-  std::string blanks_;          // Blanks at the end of content; the next byte decides.
+  std::string blanks_;          // Blanks at the end of content, which are not sent yet.
   std::string thought_blanks_;  // Blanks at the end of a thought.
   bool has_thought_ = false;
   bool has_thoughts_ = false;

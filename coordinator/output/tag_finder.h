@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// No tag is inside another one, so the first match is the only one. The time is the bytes pushed
+// No tag is inside another one, so at most one tag ends with a byte. The time is the bytes pushed
 // times the bytes of the tags.
 class TagFinder {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows that one step computes: each of its sequences has planned() of them.
+// The rows that one step computes: planned() rows of each of its sequences.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace lockstep {
 
 struct Batch {
-  // A sequence is here at most once. Its pages have room for its rows.
+  // No sequence is listed twice. Each has pages for its planned rows.
   std::vector<Sequence*> sequences;
   int64_t rows = 0;    // The sum over all sequences.
   StepWork work = {};  // Determines the step's duration.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ring of clients per priority; a share without work is deleted.
+// One ring of clients per priority. A client's Share is deleted when it has no sequences.
 #include "coordinator/scheduler/fair_queue.h"
 
 #include <algorithm>

@@ -3,12 +3,13 @@
 // (Shreedhar and Varghese, 1995), measured in rows.
 //
 // Clients of one priority get quanta of kQuantumRows rows, both for running prompts and for waiting
-// sequences; each client's oldest is first. A client that has nothing to compute loses the rest of
-// its quantum. So a client that sends much, or much at once, delays itself.
+// sequences. A client's oldest sequence is its first. A client that has nothing to compute loses
+// the rest of its quantum. So a client that sends much, or much at once, delays itself.
 //
-// Among waiting sequences, those of requests that have begun start before all others of their
-// priority: a request that has begun comes to its end, however many others arrive. The time to plan
-// a step grows with the clients that compute or start in it, not with the waiting clients.
+// A request has begun when its first sequence has run. Among waiting sequences of one priority,
+// those of such requests start first, so a request that has begun finishes, however many others
+// arrive. The time to plan a step grows with the clients that compute or start in it, not with the
+// waiting clients.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace lockstep {
 
 inline constexpr int64_t kQuantumRows = 64;
 
-// The order in which sequences are served, apart from rounds: by priority, then by age.
+// The order of sequences where clients do not alternate: by priority, then by age.
 struct ServedBefore {
   bool operator()(const Sequence* a, const Sequence* b) const {
     const int32_t left = a->request().priority, right = b->request().priority;
@@ -47,18 +48,19 @@ class FairQueue {
   int64_t clients() const;
 
   // Begins the plan of a step. `prompts`: running sequences whose prompt is not computed yet, in
-  // order.
+  // the order of ServedBefore.
   void begin(std::span<Sequence* const> prompts);
-  // The next sequence, and how many rows of its quantum are left; null: none.
+  // The next sequence (null: none), and how many rows of its client's quantum are left.
   Sequence* next();
   int64_t rows_left() const { return current_->rows_left; }
   // The next sequence starts to run; next() still returns it.
   void start();
-  // The next sequence runs and got `rows` rows, maybe more than are left of its quantum if they had
-  // to be computed at once; `all`: it needs no more in this step.
+  // Gives `rows` rows to the next sequence, which runs. They may be more than its client's quantum
+  // has left if they can only be computed together. `all`: the sequence needs no more rows in this
+  // step.
   void take(int64_t rows, bool all);
-  // The next sequence cannot start. In this step its client starts none, other clients of its
-  // priority start only `others`, and worse priorities start none.
+  // The next sequence cannot start. In this step its client starts no more sequences, other clients
+  // of its priority start only `others`, and clients of worse priorities start none.
   void block(Starters others);
 
  private:
@@ -67,16 +69,16 @@ class FairQueue {
     bool operator()(const Share* a, const Share* b) const { return a->round < b->round; }
   };
   using ByRound = std::set<Share*, EarlierRound>;
-  // One client's sequences of one priority; empty only for a moment.
+  // One client's sequences of one priority. Deleted by settle() when there are none.
   struct Share {
     int32_t priority = 0;
     std::string client = {};
-    uint64_t round = 0;  // The lowest is next.
+    uint64_t round = 0;  // The share with the lowest round is next.
     std::set<Sequence*, ServedBefore> waiting = {};
     std::vector<Sequence*> prompts = {};  // In this step; the oldest is last.
-    int64_t rows_left = 0;                // The rest of its quantum.
+    int64_t rows_left = 0;                // The rows that its quantum has left.
     bool blocked = false;                 // In this step.
-    ByRound* place = nullptr;             // The set that it is in; null: none.
+    ByRound* place = nullptr;             // The set of the Ring that has this share; null: none.
   };
   struct Ring {
     std::unordered_map<std::string, Share> shares;  // By client.
@@ -93,9 +95,9 @@ class FairQueue {
 
   std::map<int32_t, Ring> rings_;       // By priority.
   Share* current_ = nullptr;            // The share of next()'s result.
-  std::vector<Share*> blocked_;         // In this step. Their sequences may be gone.
-  int32_t blocked_priority_ = 0;        // The priority of the last blocked one.
-  Starters starters_ = Starters::kAll;  // For that priority.
+  std::vector<Share*> blocked_;         // In this step. They may have no sequences any more.
+  int32_t blocked_priority_ = 0;        // The priority of the last blocked share.
+  Starters starters_ = Starters::kAll;  // The sequences of that priority that may start.
   uint64_t rounds_ = 0;
   int64_t size_ = 0;
 };

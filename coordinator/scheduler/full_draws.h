@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits draws that need all logits of a row (sampling/sampler.h). The engine fetches these logits
-// one row after the other: many in one step would delay all other sequences.
+// Limits full draws: draws that need all logits of a row (sampling/sampler.h). The engine fetches
+// these logits row after row: many full draws in one step would delay all other sequences.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// Max such draws per step, not counting first draws and the first sequence in order.
+// Max full draws per step, not counting first draws and the first sequence in order.
 inline constexpr size_t kFullDraws = 4;
-// Max sequences that start in one step and whose first draw may be of this kind.
+// Max sequences that start in one step and whose first draw may be a full draw.
 inline constexpr int kFirstDraws = 16;
 
 class FullDraws {
@@ -23,12 +23,13 @@ class FullDraws {
   void note(const Sequence* sequence, bool needed_all_logits);
   void forget(const Sequence* sequence) { last_full_.erase(sequence); }
   // Sets planned() to 0 for running sequences beyond the limit: they wait for a later step.
-  // `running` is in order. Clients alternate; of a client's sequences, the one with the oldest full
-  // draw is next.
+  // `running` is in the order of ServedBefore. Clients alternate. Among a client's sequences, the
+  // one whose last full draw is the oldest is first.
   void limit(std::span<Sequence* const> running);
 
  private:
-  std::unordered_map<const Sequence*, uint64_t> last_full_;  // The step of its last; 0: none.
+  // The step of the last full draw that limit() allowed; 0: none yet.
+  std::unordered_map<const Sequence*, uint64_t> last_full_;
   uint64_t steps_ = 0;
 };
 

@@ -12,9 +12,9 @@
 namespace lockstep {
 namespace {
 
-// While no sequence decodes, a step of several clients' prompts may take this many times the
-// budget, or this many times the smallest step's time if that is longer. It must not take more,
-// because a new client waits for it.
+// While no sequence decodes, a step with prompts of several clients may take this many times the
+// budget (or this many times the duration of a step with one row, if that is longer). It must not
+// take more, because a new client waits until the step ends.
 constexpr int64_t kPromptBudgets = 4;
 
 // A running sequence may need a row and an output in every step, so the number of running sequences
@@ -175,7 +175,7 @@ int64_t Scheduler::outputs_left() const {
   return left;
 }
 
-// If no output is left, takes one from a sequence that is scored. There is one with several
+// If no output is left, takes one from a sequence whose prompt is scored. One of them has several
 // outputs, because fewer sequences run than a step has outputs.
 void Scheduler::keep_output() {
   if (outputs_left() > 0) return;
@@ -254,8 +254,8 @@ bool Scheduler::start(Sequence* next) {
   return true;
 }
 
-// Preempts sequences so that `sequence` fits. If preempting every allowed victim would not be
-// enough, none is preempted.
+// Preempts sequences so that `sequence` fits. If it would not fit even without all sequences that
+// may be preempted, none is preempted.
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
   const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // Per client.
@@ -306,8 +306,8 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
     preempt(victim_behind(index));
   }
   if (missing() > pages_.available()) {
-    // The last sequence takes the available pages, and keeps its pages until an earlier one needs
-    // them.
+    // The last sequence takes all pages that are available. It keeps its pages until an earlier
+    // sequence needs them.
     LOCKSTEP_CHECK(index > 0);
     rows = (held + pages_.available()) * pages_.page_tokens() - sequence.computed();
     if (sequence.computed() + rows < sequence.prefix().rows) return 0;

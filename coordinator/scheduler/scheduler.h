@@ -4,18 +4,19 @@
 //
 // A step is planned in three parts:
 //   1. Every running sequence whose prompt is done computes one row (or waits: full_draws.h).
-//   2. Prompts get the step's other rows; while sequences decode or several clients have prompts,
-//      only as many as its time allows (step_cost.h). Clients alternate (fair_queue.h), with
-//      running prompts and with waiting sequences; among waiting ones, requests that have begun are
-//      first. A waiting sequence starts if there are a slot and pages for all its tokens, in
-//      addition to those that running prompts still need. If not, it may preempt running ones of a
-//      worse priority, and those of clients that run more than their own share (kClientShares) and
-//      at least two more than its own client. If that is not enough, only clients that run fewer
-//      than its own may start sequences in this step: so no sequence waits forever.
+//   2. Prompts get the step's other rows. While sequences decode or several clients have prompts,
+//      prompts get only as many rows as the step's time allows (step_cost.h). Clients alternate
+//      (fair_queue.h), with running prompts and with waiting sequences. Among waiting sequences,
+//      those of requests that have begun are first. A waiting sequence starts if there are a slot
+//      and pages for all its tokens, in addition to the pages that running prompts still need. If
+//      not, it may preempt running sequences of a worse priority. It may also preempt sequences
+//      of clients that run more than their own share (kClientShares) and at least two sequences
+//      more than the waiting sequence's client. If that is not enough, only clients that run
+//      fewer sequences than this client may start any in this step: so no sequence waits forever.
 //   3. Pages are taken in order (by priority, then by age), including pages that only the prefix
 //      tree holds (kv_pages.h). If no page is left, a later sequence of the worst priority is
-//      preempted: the youngest of the client that runs most, if that client runs more than its own
-//      share; else the youngest of all.
+//      preempted: the youngest of the client that runs most, if that client runs more than its
+//      own share; else the youngest of all.
 // A preempted sequence keeps its place in the queue.
 //
 // A request that has begun comes to its end, however many clients wait: while one of its sequences
@@ -28,12 +29,13 @@
 // A sequence that outgrows its rotary frequencies releases its pages before the step is planned; it
 // keeps its slot and is computed again as a prompt.
 //
-// There is no deadlock: the first running sequence in order is preempted only by a sequence that is
+// There is no deadlock. The first running sequence in order is preempted only by a sequence that is
 // before it in order and then runs instead. It computes a row in every step (part 2 always gives it
-// one row), so it ends. Alone it has room: its tokens fit into all pages together, and it can take
-// all pages of the tree that it does not use. Nor do sequences preempt each other in circles: a
-// waiting sequence takes nothing from its own client or from a client that runs as few sequences,
-// so each preemption makes the clients' shares more equal; and priorities are strict.
+// one row), so it ends. There are always pages for it: its tokens fit into all pages together, and
+// it can take all pages of the tree that it does not use. Sequences do not preempt each other in
+// circles, either. A waiting sequence takes nothing from its own client or from a client that runs
+// as few sequences, so each preemption makes the clients' shares more equal; and priorities are
+// strict.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +55,13 @@
 
 namespace lockstep {
 
-// A client's own share, which others cannot take: 1/kClientShares of all running, and at least one.
-// So kClientShares clients can run at once, whatever others run; more wait until requests end.
+// A client's own share, which other clients cannot take: 1/kClientShares of all running sequences,
+// and at least one. So kClientShares clients can run at once, whatever other clients run. More
+// clients wait until requests end.
 inline constexpr int64_t kClientShares = 16;
 
 // Owns the pages, not the sequences: remove a sequence before deleting it. Used by the engine's
-// thread alone. A sequence's tokens must fit into all pages together, else it would never run.
+// thread alone. All pages together must have room for a sequence's tokens, else it would never run.
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerLimits& limits);
@@ -83,11 +86,11 @@ class Scheduler {
   int64_t preemptions() const { return preemptions_; }
 
  private:
-  // The room that a step has left for prompts.
+  // The part of a step that is left for prompts.
   struct Room {
     int64_t rows = 0;
-    int64_t given = 0;      // To prompts so far.
-    int64_t budget_ns = 0;  // For the step; 0: none.
+    int64_t given = 0;      // Rows given to prompts so far.
+    int64_t budget_ns = 0;  // For the whole step; 0: none.
     StepWork work = {};     // The step's work so far.
   };
 
@@ -99,10 +102,10 @@ class Scheduler {
   int64_t outputs_left() const;
   // Leaves at least one output for a sequence that starts.
   void keep_output();
-  // The rows of its prefix that are not planned yet, which can only be computed at once.
+  // The rows of its prefix that are not planned yet. They can only be computed together.
   static int64_t prefix_left(const Sequence& sequence);
-  // Gives rows to the next prompt, at most `max` unless its prefix has more, as far as there is
-  // room. Returns their number.
+  // Gives the next prompt as many rows as there is room for, at most `max` unless its prefix has
+  // more. Returns the number of rows.
   int64_t give(Sequence& sequence, int64_t max, Room* room) const;
   // Starts the queue's next sequence, if there is room or room can be made.
   bool start(Sequence* next);
@@ -119,7 +122,7 @@ class Scheduler {
   int64_t alike_running(const Sequence& sequence) const;
   void count_running(const Sequence& sequence, int64_t change);
   int64_t own_share() const;
-  // Whether `blocked_` had no room in this step, and this sequence must not start before it.
+  // Whether this step had no room for `blocked_`, and `sequence` must not start before it.
   bool must_wait(const Sequence& sequence) const;
   // The sequences that may pass blocked_, which must be set.
   FairQueue::Starters starters() const;
@@ -136,7 +139,7 @@ class Scheduler {
   FullDraws full_draws_;
   std::map<std::pair<int32_t, std::string>, int64_t> running_by_client_;  // By priority and client.
   int64_t promised_ = 0;               // Available pages that running sequences still need.
-  const Sequence* blocked_ = nullptr;  // It had no room in this step; its client runs fewest.
+  const Sequence* blocked_ = nullptr;  // No room for it in this step; its client runs fewest.
   // By a request's first choice: the other choices, which wait for it.
   std::unordered_map<const Sequence*, std::vector<Sequence*>> followers_;
   int64_t followers_count_ = 0;

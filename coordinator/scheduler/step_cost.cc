@@ -43,7 +43,7 @@ StepCost::Vector StepCost::solve(const Matrix& matrix, const Vector& right) {
   return x;
 }
 
-// Sets costs below 0 to 0, the smallest first, and fits the others to these.
+// While a cost is below 0, sets the lowest one to 0 and fits the others again.
 StepCost::Vector StepCost::positive(const Matrix& information, const Vector& learned) {
   Matrix left = information;
   Vector right = {};

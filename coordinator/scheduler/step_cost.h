@@ -18,11 +18,11 @@ struct StepWork {
   }
 };
 
-// Recursive least squares with directional forgetting (Cao and Schwartz, 2000): a step is forgotten
-// only for newer steps of its kind, so that an hour of decoding does not erase the cost of prompts.
-// A step that took much longer than others (the machine was busy) has a small weight. Estimates use
-// no cost below 0: if a learned cost is negative, they use the nearest costs of which none is
-// negative.
+// Recursive least squares with directional forgetting (Cao and Schwartz, 2000): only newer steps of
+// the same kind replace what was learned from a step, so an hour of decoding does not erase the
+// cost of prompts. A step that took much longer than others (the machine was busy) has a small
+// weight. Estimates use no cost below 0: if a learned cost is negative, they use the nearest costs
+// of which none is negative.
 class StepCost {
  public:
   void learn(const StepWork& work, int64_t time_ns);

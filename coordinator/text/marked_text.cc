@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges are kept merged, so that texts are equal only if their marks are equal.
+// Adjacent ranges are merged, so that texts with the same bytes and marks compare equal.
 #include "coordinator/text/marked_text.h"
 
 #include <algorithm>

@@ -51,12 +51,13 @@ class MarkCursor {
   size_t next_ = 0;
 };
 
-// Splits [begin, end) into pieces that came from the request and pieces that did not, in order.
+// Bytes [begin, end) of a text, which either all came from the request or did not.
 struct MarkedPiece {
   size_t begin;
   size_t end;
   bool from_request;
 };
+// Splits [begin, end) into the longest such pieces, in order.
 std::vector<MarkedPiece> pieces_of(const MarkedText& text, size_t begin, size_t end);
 
 }  // namespace lockstep

@@ -207,7 +207,7 @@ class Merger {
 
   OrderedJson config_;  // Includes the entries of special_tokens_map.json.
   bool has_decoder_ = false;
-  std::vector<std::string> other_names_;  // The names in special_tokens_map.json.
+  std::vector<std::string> other_names_;  // Names of special_tokens_map.json, not in kTokenNames.
   std::vector<AddedToken> named_;
   std::vector<AddedToken> extra_;
   std::unordered_set<std::string> special_texts_;  // The special texts read so far.

@@ -19,7 +19,7 @@ namespace lockstep {
 struct AddedToken {
   std::string text;
   int32_t id = -1;           // -1: not stated.
-  bool single_word = false;  // Matches only if no letter or digit is next to it.
+  bool single_word = false;  // Matches only if no word character (\w) is next to it.
   bool lstrip = false;       // Includes the blanks before it (rstrip: after it).
   bool rstrip = false;
   bool normalized = false;  // Matched after normalization.

@@ -75,7 +75,7 @@ absl::Status check_value(const Program& program, int index) {
   if (value.stride() % group_elements(dtype) != 0) {
     return fail("stride", "whole groups of 32 columns", value.stride());
   }
-  // A view of columns may begin anywhere; all other values begin on a cache line.
+  // A view of columns may begin at any element; all other values begin on a cache line.
   const int64_t element = is_rounded(dtype) ? int64_t{alignof(RoundedGroup)} : group_bytes(dtype);
   const int64_t alignment = value.stride() > value.cols() ? element : 64;
   if (value.offset_bytes() < 0 || value.offset_bytes() % alignment != 0) {

@@ -13,8 +13,8 @@ namespace lockstep {
 
 inline constexpr uint32_t kProgramVersion = 5;
 
-// Whether a KV page may have this many positions: a page must have whole vectors of keys, and the
-// block of positions that an attention kernel reads (kKeyBlock) must have whole pages.
+// Whether a KV page may have this many positions. A page must be whole vectors of keys. The
+// positions that an attention kernel reads at once (kKeyBlock) must be whole pages.
 constexpr bool fits_pages(int64_t positions) {
   return positions == 16 || positions == 32 || positions == 64;
 }

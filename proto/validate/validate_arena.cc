@@ -90,7 +90,7 @@ bool is_part(const Program& program, int value) {
   return false;
 }
 
-// A view must have the memory of its columns.
+// A view must be in the memory of its input, at the columns that it shows.
 absl::Status check_view(const Program& program, int index) {
   const Instruction& instruction = program.instructions(index);
   const Value& x = program.values(instruction.inputs(0).value());

@@ -38,7 +38,8 @@ const char* kind_name(OperandKind kind) {
   return "?";
 }
 
-// The checks of one instruction, in order; operands are looked up as they pass.
+// The checks of one instruction, in order. Each take_...() also stores what it has checked in
+// call_.
 class InstructionCheck {
  public:
   InstructionCheck(const Program& program, const ProgramFacts& facts, int index)

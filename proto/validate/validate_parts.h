@@ -15,8 +15,8 @@ int64_t column_bytes(program::DType dtype, int64_t columns);
 // The number of rows that the memory of a value was planned for.
 int64_t max_rows(const program::Program& program, const program::Value& value);
 
-// The bytes from a value's first byte to the end of its last: 0 without columns. The value must be
-// in range.
+// The bytes from the beginning of a value's first row to the end of its last row: 0 without
+// columns. The value must be in range.
 int64_t extent_bytes(const program::Program& program, const program::Value& value);
 
 // Checks operands, types, shapes, attributes, single assignment (validate_instructions.cc).

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a model with a fixed script into the folder that the argument names: each token is always
-followed by the same token. It thinks, calls the tool add with 2 and 3, and names the sum when it
-has a result; without tools it names the sum at once. Its embeddings are the unit vectors, its layer
-adds nothing, and its head has one large weight per row."""
+followed by the same token. The model thinks, calls the tool add with 2 and 3, and names the sum
+when it has a result. Without tools it names the sum at once. Its embeddings are the unit vectors,
+its layer adds nothing, and its head has one large weight per row."""
 import json
 import struct
 import sys

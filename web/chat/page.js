@@ -32,7 +32,7 @@ function messageOf(problem) {
 
 const turns = []; // {role, content}
 let running = null; // The AbortController of the answer that is being written.
-let model; // Until the server has sent it: undefined, so requests leave it out.
+let model; // The server's model name. Undefined until it arrives: requests leave it out.
 
 function show(role, text) {
   const item = element("li", role, text);
@@ -146,7 +146,7 @@ class Answer {
     scrollDown();
   }
 
-  // Keeps the text as a turn, and shows whether it was cut off.
+  // Adds the text to the conversation, and shows whether the answer was cut off.
   end() {
     if (this.text.data) turns.push({ role: "assistant", content: this.content });
     if (!this.text.data && !this.thought) this.item.remove();
@@ -259,8 +259,8 @@ $("theme").addEventListener("click", () => {
 
 const kParts = ["compute", "wait", "transfer"];
 const kPatienceMs = 5000;
-let before = null; // The state a second ago, to show the changes since.
-let askedForKey = false; // True after the key's field got the focus: later polls do not move it.
+let before = null; // The last state of /cluster and its time, to show the changes since then.
+let askedForKey = false; // The key's field got the focus: later polls leave the focus.
 
 function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
@@ -316,7 +316,8 @@ function showPages(pages) {
   $("pages").setAttribute("aria-label", text);
 }
 
-// Shares of the steps' time since `past`; of all steps if there was none since.
+// The rank's shares of the steps' time since the state `past`; of the time of all steps if `past`
+// is null.
 function sharesOf(rank, past, stepNs) {
   return kParts.map((part) => [part, (rank[part + "_ns"] - (past ? past[part + "_ns"] : 0)) /
     stepNs]);

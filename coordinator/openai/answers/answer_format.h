@@ -27,14 +27,14 @@ struct AnswerFacts {
   bool continuous_usage = false;  // Each chunk has the usage.
   bool include_reasoning = true;
   bool logprobs = false;
-  bool prompt_logprobs = false;   // In a field of their own.
+  bool prompt_logprobs = false;   // Those of prompts are shown, in a field of their own.
   bool echoes = false;            // A completion repeats its prompts, also in log-probabilities.
-  std::vector<std::string> echo;  // By prompt, before each of its answers; empty: none.
+  std::vector<std::string> echo;  // By prompt: the text before each answer; empty: none.
   bool token_ids = false;         // The ids of prompts and choices are shown.
-  bool tokens_as_ids = false;     // Log-probabilities name tokens "token_id:5".
+  bool tokens_as_ids = false;     // In log-probabilities, tokens are named "token_id:5".
   std::vector<std::vector<int32_t>> prompt_ids;  // By prompt; empty unless `token_ids`.
   std::vector<int64_t> prompt_tokens;            // By prompt.
-  std::vector<int32_t> stop_ids;                 // The ids that the request named.
+  std::vector<int32_t> stop_ids;                 // The stop ids that the request named.
   OutputOptions output;
   std::string ignored_fields;  // See UnknownFields::take().
   std::string repeated;  // The fields that a response repeats of its request: repeated_fields().
@@ -48,7 +48,7 @@ struct AnswerFacts {
   bool shows_end_token() const { return token_ids || tokens_as_ids; }
 };
 
-// The bytes of the facts' memory that grow with the request.
+// The number of bytes of the facts' memory that grow with the request.
 int64_t bytes_of(const AnswerFacts& facts);
 
 // Adds X-Request-Id, and the header that names unknown fields.
@@ -63,8 +63,8 @@ struct UsageCounts {
 OrderedJson usage_json(const UsageCounts& usage);
 
 // Adds "finish_reason" ("stop", "length", "tool_calls"; null for none), "stop_reason" as in vLLM
-// (the text, or the token that the request named, else null) and "matched_stop" as in SGLang (the
-// text or any token).
+// (the text, or the token if the request named it, else null) and "matched_stop" as in SGLang (the
+// text, or any token that ended the answer).
 void add_end(const AnswerFacts& facts, const StreamEvent& event, bool has_calls, OrderedJson* json);
 
 // The id that the model wrote for the call, else nine letters and digits, which Mistral's templates

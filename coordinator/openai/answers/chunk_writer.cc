@@ -66,7 +66,7 @@ void ChunkWriter::fail(const absl::Status& status, std::string* bytes) {
   http::append_event(write_json(error_body(status)), std::nullopt, bytes);
 }
 
-// If the model has thoughts, each delta says whether it contains one.
+// If the model has thoughts, each delta has the new part of a thought, or null.
 OrderedJson ChunkWriter::delta(OrderedJson members, const std::string& thought) const {
   if (facts_->output.thoughts == nullptr) return members;
   for (const char* key : {"reasoning", "reasoning_content"}) {
@@ -75,7 +75,7 @@ OrderedJson ChunkWriter::delta(OrderedJson members, const std::string& thought) 
   return members;
 }
 
-// Whether the event has data of its tokens to show, besides their text.
+// Whether the answer shows more of the event's tokens than their text: ids or log-probabilities.
 bool ChunkWriter::shows_tokens(const StreamEvent& event) const {
   const bool has_ids = facts_->token_ids && !event.token_ids.empty();
   return has_ids || (facts_->logprobs && !shown_logprobs(*facts_, event).empty());
@@ -124,7 +124,8 @@ std::vector<ChunkWriter::Piece> ChunkWriter::text_pieces(const StreamEvent& even
 ChunkWriter::Piece ChunkWriter::last_piece(const StreamEvent& event, const Choice& choice) const {
   Piece last = {.key = "text", .value = "", .end = OrderedJson::object(), .tokens = choice.tokens};
   if (facts_->endpoint == kChat) {
-    // Clients' loops that read either thoughts or content need a text here, too.
+    // Some clients read the thoughts or else the content of every delta: they need a text here,
+    // too.
     const bool has_thoughts = facts_->output.thoughts != nullptr;
     last.key = "delta";
     last.value = has_thoughts ? delta({{"content", ""}}) : OrderedJson::object();

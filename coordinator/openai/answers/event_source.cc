@@ -54,7 +54,8 @@ absl::Status EventSource::failure() const {
   return absl::OkStatus();
 }
 
-// Reads more events if the first ones produced no bytes: otherwise no later call would read them.
+// If events produced no bytes, reads the next ones: after a call that appends nothing, this
+// function is called again only when the log gets a new event.
 http::BodySource::State EventSource::read(std::string* bytes) {
   const size_t before = bytes->size();
   for (bool found = true; found && bytes->size() == before;) {

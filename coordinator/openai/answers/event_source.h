@@ -14,7 +14,8 @@
 
 namespace lockstep::openai {
 
-// A failure is the last event. Is destroyed with its readers when the client is gone.
+// A failure is the last event. The server destroys this object and its readers when the client is
+// gone.
 class EventSource final : public http::EventSource {
  public:
   // One reader per prompt; a resumable answer has one. `from`: the offset of the first event to
@@ -30,15 +31,15 @@ class EventSource final : public http::EventSource {
  private:
   struct Reader {
     std::unique_ptr<StreamReader> log;
-    size_t offset = 0;                // The number of events taken from the log,
-    std::deque<StreamEvent> pending;  // the last of which are pending.
+    size_t offset = 0;                // The number of events taken from the log.
+    std::deque<StreamEvent> pending;  // The last of the taken events: not yet written.
     bool closed = false;
 
     bool over() const { return closed && pending.empty(); }
     size_t next() const { return offset - pending.size(); }
   };
 
-  // Returns whether there was something to take.
+  // Moves the log's new events to `pending`, if that is empty. Returns whether there were any.
   static bool take(Reader* reader);
   void leave_out();
   void write(size_t prompt, std::string* bytes);
@@ -52,8 +53,8 @@ class EventSource final : public http::EventSource {
   std::vector<Reader> readers_;
 };
 
-// Answers with these events, and wakes the exchange when there are new ones. May take long if
-// `from` is large.
+// Answers with the readers' events, and wakes the exchange when there are new ones. May take long
+// if `from` is large.
 void answer_with_events(const std::shared_ptr<http::Exchange>& exchange,
                         const std::shared_ptr<const AnswerFacts>& facts,
                         std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);

@@ -19,8 +19,8 @@ class EventWriter {
  public:
   virtual ~EventWriter() = default;
 
-  // Appends the bytes of an event; none if nothing of it is shown. `id`: its offset in the stream's
-  // log, if the answer is resumable.
+  // Appends the bytes of an event; appends nothing if no part of the event is shown. `id`: the
+  // event's offset in the stream's log, if the answer is resumable.
   virtual void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                      std::string* bytes) = 0;
   // Called when all choices are finished; `id`: the number of events.

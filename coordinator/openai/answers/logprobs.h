@@ -18,8 +18,8 @@ namespace lockstep::openai {
 // Each token has a list: the token itself, then its alternatives.
 using TokenLogprobs = std::span<const std::vector<Logprob>>;
 
-// The tokens of an event that the answer shows. The token that ends the text is left out, unless
-// the answer shows token ids.
+// The log-probabilities of an event that the answer shows. Those of the token that ends the text
+// are left out, unless the answer shows token ids.
 TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event);
 
 // Writes the log-probabilities of one text, some tokens at a time, in order. One thread at a time;
@@ -41,7 +41,7 @@ class LogprobWriter {
   OrderedJson prompt(TokenLogprobs tokens);
 
  private:
-  // The texts of one token and its alternatives, at their place in the text.
+  // The texts of one token and of its alternatives at the same position in the text.
   std::vector<TokenText> texts_of(const std::vector<Logprob>& token);
   std::string name(int32_t id, const TokenText& text) const;
   OrderedJson entry(const Logprob& logprob, const TokenText& text) const;
@@ -53,7 +53,7 @@ class LogprobWriter {
   std::optional<TokenTexts> texts_;  // Null without a tokenizer.
 };
 
-// Appends `more` to the earlier ones, which may be null.
+// Appends the lists in `more` to those of the same names in `logprobs`, which may be null.
 void append_logprobs(OrderedJson more, OrderedJson* logprobs);
 
 }  // namespace lockstep::openai

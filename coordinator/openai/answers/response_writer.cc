@@ -109,7 +109,7 @@ std::string ResponseWriter::response(std::span<const StreamEvent> all) {
   return response_text(final_status());
 }
 
-// Tokens before this text are left out: they show a part of a tag, a dropped blank, thoughts or
+// Leaves out the tokens before this text: they show a part of a tag, a dropped blank, thoughts or
 // calls.
 std::string ResponseWriter::take_logprobs(const std::string& text) {
   std::string tokens;

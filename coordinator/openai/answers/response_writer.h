@@ -20,7 +20,8 @@ namespace lockstep::openai {
 // kInvalidArgument: the text is too long.
 absl::StatusOr<std::string> repeated_fields(const OrderedJson& request);
 
-// Writes one choice. A stream's event may become several events; the last of them has its id.
+// Writes one choice. A stream's event may become several events of the response; the last one gets
+// the stream event's id.
 class ResponseWriter final : public EventWriter {
  public:
   explicit ResponseWriter(std::shared_ptr<const AnswerFacts> facts);
@@ -69,7 +70,8 @@ class ResponseWriter final : public EventWriter {
   const char* item_status() const;
   // The position of the open item.
   OrderedJson place() const;
-  // Adds one more member if `name` is given; `value` is JSON text.
+  // Adds an event. If `name` is given, the event gets a member of this name; `value` is its JSON
+  // text.
   void emit(const char* type, const OrderedJson& event, const char* name = nullptr,
             std::string_view value = {});
   void emit_response(const char* type, const char* status);

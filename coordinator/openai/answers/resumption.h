@@ -11,7 +11,7 @@
 
 namespace lockstep::openai {
 
-// The offset of the first event that the request needs: one after its header Last-Event-ID, else
+// The offset of the first event that the request needs: its header Last-Event-ID plus 1, else
 // `from` of its query, else 0. A client that reconnects automatically repeats the query, so the
 // header is the newer value. kInvalidArgument: the value is not a number.
 absl::StatusOr<size_t> resume_offset(const http::Request& request);

@@ -14,7 +14,8 @@ namespace lockstep::openai {
 // One thread at a time.
 class WholeAnswer {
  public:
-  // `drawn`: the number of choices per prompt; the likeliest facts.choices_per_prompt are shown.
+  // `drawn`: the number of choices per prompt. Only the likeliest facts.choices_per_prompt of them
+  // are shown.
   WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn);
 
   void add(const StreamEvent& event, size_t prompt);

@@ -56,7 +56,7 @@ absl::Status prompt_logprobs(const Field& field, const OrderedJson& value, ApiRe
   return scalar(field, value, request);
 }
 
-// Read after prompt_logprobs: both give the same log-probabilities.
+// Read after prompt_logprobs: with echo, the prompt gets as many log-probabilities as the answer.
 absl::Status echo(const Field& field, const OrderedJson& value, ApiRequest* request) {
   ASSIGN_OR_RETURN(request->echo, as_bool(field.name, value));
   if (!request->echo || !request->logprobs) return absl::OkStatus();

@@ -9,7 +9,7 @@
 
 namespace lockstep::openai::read {
 
-// The reason for refusing fields that ask for a form of the output.
+// The error of fields that ask for output of a certain form.
 inline constexpr char kNoGrammar[] = "this server does not constrain output to a grammar yet";
 
 #define LOCKSTEP_FIELD_READER(name) \

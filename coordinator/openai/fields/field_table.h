@@ -17,7 +17,7 @@ struct Field {
 
   const char* name;
   unsigned endpoints;
-  const char* grpc;  // The field of GenerateRequest that it sets; "": none, it is HTTP's own.
+  const char* grpc;  // The fields of GenerateRequest that it sets; "": only HTTP has it.
   Read read;         // A null field counts as not given.
   const char* note;  // If the field is refused: the reason, and what to use instead.
   // If the field is refused: JSON values, separated by commas, that are accepted because they ask
@@ -28,7 +28,7 @@ struct Field {
 enum class FieldKind { kServed, kRefused, kHarmless };
 FieldKind kind_of(const Field& field);
 
-// In the order in which they are read: if two set the same value, the second one wins.
+// In the order in which they are read: if two fields set the same value, the second one wins.
 std::span<const Field> fields();
 
 // The lists of docs/http.md.

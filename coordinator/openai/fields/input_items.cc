@@ -23,7 +23,7 @@ absl::Status read_message_content(const std::string& field, const OrderedJson* c
   return absl::OkStatus();
 }
 
-// Successive calls become one message.
+// A call without a thought joins the message before it, if that is the assistant's.
 absl::Status read_call(const std::string& field, const OrderedJson& item, std::string thought,
                        v1::ChatMessages* chat) {
   auto* messages = chat->mutable_messages();
@@ -39,7 +39,7 @@ absl::Status read_call(const std::string& field, const OrderedJson& item, std::s
   return absl::OkStatus();
 }
 
-// The thoughts of a reasoning item, else its summary.
+// The content of a reasoning item, else its summary.
 absl::StatusOr<std::string> read_thought(const std::string& field, const OrderedJson& item) {
   for (const char* name : {"content", "summary"}) {
     const OrderedJson* parts = member(item, name);
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> read_thought(const std::string& field, const Ordered
   return std::string();
 }
 
-// `thought` is that of the item before; this item may replace it.
+// `thought` is that of the previous item. It is cleared, unless this item is a thought itself.
 absl::Status read_item(const std::string& field, const OrderedJson& item, std::string* thought,
                        v1::ChatMessages* chat) {
   if (!item.is_object()) return wrong_value(field, "an object", item);

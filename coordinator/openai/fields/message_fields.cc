@@ -116,8 +116,8 @@ absl::Status chat_template_kwargs(const Field& field, const OrderedJson& value,
   return absl::OkStatus();
 }
 
-// This field is read after chat_template_kwargs, and replaces its value. For /v1/responses it is a
-// member of the object `reasoning`.
+// This field is read after chat_template_kwargs, and replaces the reasoning_effort in it. For
+// /v1/responses it is a member of the object `reasoning`.
 absl::Status effort(const Field& field, const OrderedJson& value, ApiRequest* request) {
   constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
                                            "high", "xhigh",   "max"};

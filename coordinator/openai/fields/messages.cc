@@ -50,7 +50,8 @@ absl::Status read_calls(const std::string& field, const OrderedJson& value, size
   return read_function(field + ".function_call", *function_call, call);
 }
 
-// A message with the former role "function" becomes the tool's result for the call before it.
+// A message with the former role "function" becomes a tool's result. If the message before it has
+// one call, the result belongs to that call.
 void use_tool_role(const google::protobuf::RepeatedPtrField<v1::ChatMessage>& before,
                    v1::ChatMessage* message) {
   if (message->role() != "function") return;

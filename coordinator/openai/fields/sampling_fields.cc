@@ -69,7 +69,7 @@ absl::Status best_of(const Field& field, const OrderedJson& value, ApiRequest* r
     return refusal(field.name, fmt::format("must be n ({}) or more, found {}", n, count));
   if (count == n) return absl::OkStatus();
   if (request->stream) return refusal(field.name, "cannot choose among streamed answers");
-  // The best answers are those whose tokens are likeliest.
+  // The best answers are those whose tokens are likeliest: each token's log-probability is needed.
   if (!message.has_logprobs()) message.set_logprobs(0);
   message.set_n(count);
   request->n = n;

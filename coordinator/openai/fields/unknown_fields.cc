@@ -15,7 +15,7 @@ constexpr size_t kMaxNames = 64;
 constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxLogged = 4096;  // For all clients together.
 
-// The name, with only characters that a header allows.
+// The name in the form that a header's value allows: shortened, with "?" for any other character.
 std::string header_name(std::string name) {
   name.resize(std::min(name.size(), kMaxNameBytes));
   std::ranges::replace_if(
@@ -23,7 +23,8 @@ std::string header_name(std::string name) {
   return name.empty() ? "?" : name;
 }
 
-// Without API keys, a client is its host without the port: each connection has another port.
+// A client without an API key is identified by its host without the port: each of its connections
+// has another port.
 std::string client_of(const http::Exchange& exchange) {
   const std::string& client = exchange.client();
   return client == exchange.request().peer ? client.substr(0, client.rfind(':')) : client;

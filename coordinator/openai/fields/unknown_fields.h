@@ -27,9 +27,9 @@ class UnknownFields {
 
   bool refuses() const { return refuses_; }
 
-  // Counts the names of one request, and logs each at info the first time that its client sends it.
-  // Returns kIgnoredFields' value, "" for none. kInvalidArgument, with one of the names as param:
-  // they are refused, or are too many for a header.
+  // Counts the names of one request. Logs a name at info when this client sends it for the first
+  // time. Returns kIgnoredFields' value, "" for none. kInvalidArgument, with one of the names as
+  // param: they are refused, or are too many for a header.
   absl::StatusOr<std::string> take(const http::Exchange& exchange,
                                    const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -27,7 +27,7 @@ std::unique_ptr<CallReader> make_one(const Format& format, CallNotation notation
 }
 
 // Waits for the first byte after the begin tag that is neither a blank nor a bracket. A brace
-// begins JSON, any other byte the format's own notation.
+// begins JSON. Any other byte begins the format's own notation.
 class EitherCalls final : public CallReader {
  public:
   EitherCalls(const Format& format, const FunctionSchemas* functions)

@@ -19,7 +19,7 @@ class CallReader {
   enum class State {
     kMore,
     kDone,  // The block ends with this byte.
-    kText,  // The block has ended, or was none: take_text() is content.
+    kText,  // The block has ended, or the text was no block: take_text() is content.
   };
 
   virtual ~CallReader() = default;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kCall = "call:";
 constexpr size_t kMaxHead = 256;
 
-// Numbers, true, false and null are kept, other words become strings.
+// Numbers, true, false and null stay as they are. Other words become strings.
 std::string json_of_bare(std::string_view word) {
   const absl::StatusOr<Json> json = parse_json(word, "");
   if (json.ok() && json->is_primitive()) return std::string(word);

@@ -40,7 +40,7 @@ class GemmaCalls final : public CallReader {
   std::string head_;            // The text before the call's brace.
   std::string bare_;            // A key, or a value that is not a string.
   bool is_key_ = false;         // The string is a key.
-  bool has_value_ = false;      // The value is written.
+  bool has_value_ = false;      // The current value is written.
   std::vector<char> brackets_;  // The open brackets.
   std::vector<bool> filled_;    // Whether each open bracket has a value.
 };

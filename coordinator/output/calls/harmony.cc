@@ -101,7 +101,7 @@ void Harmony::begin_body(OutputSink* sink) {
   const bool is_call =
       options_.calls && recipient.starts_with(kFunctions) && recipient.size() > kFunctions.size();
   const bool is_thought = word_after(header, kChannel) == "analysis";
-  // Messages to the model's own tools are shown to no client.
+  // A message to one of the model's own tools is no answer to the client: it counts as a thought.
   const bool is_hidden = options_.calls && !recipient.empty() && !is_call;
   if (is_call) {
     recipient.remove_prefix(kFunctions.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpt-oss's answers: a sequence of messages, each with a header (a channel, and perhaps a
-// recipient) and a body. The channel analysis is a thought, a recipient functions.f is a call, and
-// all else is content.
+// recipient) and a body. A message to functions.f is a call. A message in the channel analysis, or
+// to another recipient, is a thought. All else is content.
 #pragma once
 
 #include <string>

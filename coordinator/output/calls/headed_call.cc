@@ -19,7 +19,8 @@ std::string_view name_of_id(std::string_view id) {
   return std::ranges::all_of(id, is_digit) ? "" : id;
 }
 
-// DeepSeek V3 writes the name and a fence between the tag and the object; the head is another word.
+// DeepSeek V3 writes the word "function" as the head. The name and a code fence are between the tag
+// of arguments and the object.
 std::string_view name_before_fence(std::string_view tail) {
   return trimmed(tail.substr(0, tail.find_first_of("`\n")));
 }
@@ -62,7 +63,8 @@ CallReader::State HeadedCalls::text_byte(char c, OutputSink* sink) {
   std::string& part = place_ == Place::kBeforeBody ? tail_ : head_;
   if (place_ != Place::kId) part += c;
   const bool is_too_long = text_.size() > 2 * kMaxHead;
-  // A head that a brace may follow must look like a name from its first byte on.
+  // If a brace may follow the head without a tag, the head must look like a name from its first
+  // byte on.
   const bool is_prose =
       !needs_tag && place_ == Place::kHead && !is_name(trimmed(head_)) && !trimmed(head_).empty();
   return is_too_long || is_prose ? State::kText : State::kMore;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls with a head: a name, perhaps an id, then the arguments as a JSON object.
+// Calls with a head (a name, perhaps an id), followed by the arguments as a JSON object.
 #pragma once
 
 #include <string>
@@ -30,8 +30,8 @@ class HeadedCalls final : public CallReader {
   TagFinder tags_;
   Place place_ = Place::kBetween;
   bool after_call_ = false;
-  std::string head_;  // The text before the tag of arguments.
-  std::string tail_;  // The text between that tag and the object.
+  std::string head_;  // The text between the call's tag and the tag of arguments.
+  std::string tail_;  // The text between the tag of arguments and the object.
   JsonSpan body_;
 };
 

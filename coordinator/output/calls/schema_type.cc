@@ -49,7 +49,7 @@ const OrderedJson* find_reference(const OrderedJson& reference, const OrderedJso
   return nullptr;
 }
 
-// A value that was read as JSON, else as Python, and its text as JSON.
+// A value that a model wrote as JSON or as a Python literal: its kind, and its text as JSON.
 struct Read {
   Kind kind;
   bool is_whole = false;  // A number without a fraction.
@@ -74,7 +74,8 @@ std::optional<Read> read_value(std::string_view text) {
   return Read{is_integer ? Kind::kInteger : kind_of(*value), is_whole, std::move(json)};
 }
 
-// A string takes the text as it is, with any quotes; so kString never fits a value that was read.
+// If the type is string, the text itself, with any quotes, is the value. So no value that was read
+// fits kString.
 bool fits(const Read& value, Kind wanted) {
   if (wanted == Kind::kString) return false;
   if (wanted == Kind::kNumber && value.kind == Kind::kInteger) return true;

@@ -67,7 +67,7 @@ CallReader::State TaggedCalls::at_text(char c, OutputSink* sink) {
         body_ = {};
         return at_text(c, sink);
       }
-      return State::kMore;  // The byte belongs to nothing.
+      return State::kMore;  // Text between values has no meaning.
     case Place::kValue:
       add_to_value({&c, 1}, sink);
       return State::kMore;
@@ -178,9 +178,9 @@ void TaggedCalls::add_to_value(std::string_view text, OutputSink* sink) {
   }
 }
 
-// Whether a tag is part of the value. A value without its end tag ends before the next key or the
-// call's end. If the value began on a line of its own, the tag of that key or end must begin a
-// line, too.
+// Whether a tag is part of the value. If the format has lines, the tag of the next key or of the
+// call's end also ends a value whose own end tag is missing. If such a value began on a line of its
+// own, the tag must begin a line, too.
 bool TaggedCalls::in_value(std::string_view tag, OutputSink* sink) {
   const TaggedTags& tags = format_.tagged;
   const bool is_next = tags.has_lines && (tag == tags.key || tag == tags.end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of a running sequence: first those in the tree, which it uses, then its own.
+// A running sequence has pages of the prefix tree first, then pages that only it uses.
 #include "coordinator/scheduler/pages/kv_pages.h"
 
 #include <algorithm>
@@ -97,7 +97,8 @@ void KvPages::publish(Sequence& sequence) {
     const int32_t parent = page == 0 ? PrefixTree::kNone : sequence.page(page - 1);
     const TreeKey key = key_of(sequence);
     std::vector<int32_t> tokens = tokens_of(sequence, page);
-    // Another sequence has computed the same page: this sequence keeps its own from here on.
+    // Another sequence has computed the same page. This sequence keeps its own copy, and all pages
+    // after it, out of the tree until leave().
     if (tree_.find(key, parent, tokens) != PrefixTree::kNone) return;
     tree_.insert(key, parent, std::move(tokens), sequence.page(page));
     tree_.use(sequence.page(page));

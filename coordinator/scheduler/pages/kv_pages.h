@@ -3,10 +3,10 @@
 // of earlier sequences. A sequence with the same beginning uses the cached pages instead of
 // computing them again.
 //
-// A full page never changes again: it may be in the prefix tree, and any number of sequences may
-// read it. A sequence writes only after the pages that it took from the tree. If two sequences
-// compute the same page at the same time, the first one's is put into the tree; the other keeps its
-// own until it ends.
+// A full page never changes again, so it may be in the prefix tree, and any number of sequences may
+// read it. A sequence never writes to pages that it took from the tree, only to later ones. If two
+// sequences compute the same page at the same time, the page of the first one goes into the tree;
+// the other sequence keeps its own copy until it ends.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class KvPages {
   int64_t total() const { return allocator_.total(); }
   int64_t page_tokens() const { return allocator_.page_tokens(); }
   int64_t pages_for(int64_t positions) const { return allocator_.pages_for(positions); }
-  // Available to a sequence: cached pages that no running sequence uses are evicted for it.
+  // Free pages, and cached pages that no running sequence uses: take() evicts these when needed.
   int64_t available() const { return allocator_.free() + tree_.unused(); }
   int64_t cached() const { return tree_.unused(); }  // Included in available().
   const PrefixCounts& counts() const { return counts_; }
@@ -58,7 +58,7 @@ class KvPages {
   TreeKey key_of(const Sequence& sequence) const;
   // The rope_length that the sequence would get if it started now.
   int64_t rope_length(const Sequence& sequence) const;
-  // The max number of cached pages for the sequence: rows whose logits are needed are computed.
+  // The max number of cached pages for the sequence: rows whose logits are needed must be computed.
   int64_t usable_pages(const Sequence& sequence) const {
     return has_tree(sequence) ? sequence.first_wanted_row() / page_tokens() : 0;
   }

@@ -8,7 +8,7 @@ namespace lockstep {
 
 struct PrefixOptions {
   bool enabled = true;
-  bool shared = false;  // Between clients, to whom timing then reveals what is cached.
+  bool shared = false;  // Clients share pages. Timing then shows a client what is cached.
 };
 
 struct PrefixCounts {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps tokens to full KV pages, so that a later sequence with the same beginning need not compute
-// it again (like SGLang's radix tree; Zheng et al., 2024). A node is a page; tokens are compared
-// one by one, so hashes cannot collide.
+// these pages again (like SGLang's radix tree; Zheng et al., 2024). A node is a page. Tokens are
+// compared one by one, so hashes cannot collide.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// Names a tree: sequences share pages only within one.
+// Names a tree: sequences share pages only within one tree.
 struct TreeKey {
   std::string client;
   std::string salt;
@@ -27,15 +27,17 @@ struct TreeKey {
   }
 };
 
-// Used by the engine's thread alone. A page's users are the sequences that run on it. The parent of
-// a page with users has users, too. So every page without users can be evicted, leaves first.
+// Used by the engine's thread alone. A page's users are the running sequences that have it. The
+// parent of a page with users has users, too. So every page without users can be evicted, leaves
+// first.
 class PrefixTree {
  public:
   static constexpr int32_t kNone = -1;
 
   // The page with these tokens after `parent` (kNone: at the beginning), or kNone.
   int32_t find(const TreeKey& key, int32_t parent, std::span<const int32_t> tokens) const;
-  // Adds a page, which must not be in the tree yet. It has no user; `parent` may have none.
+  // Adds a page, which must not be in the tree yet. It has no user yet; `parent` may have none,
+  // too.
   void insert(const TreeKey& key, int32_t parent, std::vector<int32_t> tokens, int32_t page);
   // Add and remove a user. A sequence uses its pages in order, and leaves all of them at once.
   void use(int32_t page);
@@ -60,7 +62,7 @@ class PrefixTree {
     Children::iterator self = {};  // Its place among the children of its parent, or of its tree.
     Children children = {};
     int64_t users = 0;
-    uint64_t left_at = 0;  // The time at which its last user left.
+    uint64_t left_at = 0;  // The time at which it was added, or its last user left.
   };
 
   // `page` must be in the tree.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One choice of one request: its tokens and everything that decides the next one. A worker holds
-// only a cache of it, which preempt() drops: tokens, seed, penalties, detokenizer and stop matcher
-// are kept here, so that computing all tokens again gives the same continuation, also on another
-// group.
+// One choice of one request: its tokens and everything that decides the next one. Tokens, seed,
+// penalties, detokenizer and stop matcher are kept here. A worker has only KV pages, a cache that
+// preempt() drops: computing all tokens again gives the same continuation, also on another group.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@
 
 namespace lockstep {
 
-// One token's effects for the reader.
+// The effects of one drawn token: they go to the reader of the stream.
 struct SequenceUpdate {
   std::string text = "";  // Text that is now safe to show.
   FinishReason finish_reason = FinishReason::kNone;
@@ -38,8 +37,8 @@ class Sequence {
     kFinished,
   };
 
-  // `context`: its token limit, drawn tokens included. `request`, `stream` and `tokenizer` (null:
-  // no text) outlive the sequence.
+  // `context`: the max number of tokens, prompt and drawn. `request`, `stream` and `tokenizer`
+  // (null: no text) outlive the sequence.
   Sequence(const PreparedRequest& request, int32_t index, int64_t context, Stream* stream,
            const Tokenizer* tokenizer);
 
@@ -49,7 +48,8 @@ class Sequence {
   uint64_t seed() const { return request_.seed + static_cast<uint64_t>(index_); }
   State state() const { return state_; }
   bool waits() const { return state_ == State::kWaiting || state_ == State::kPreempted; }
-  // Lower is older. The scheduler numbers sequences on arrival; `first`: its request's first one.
+  // A lower number is older. The scheduler numbers sequences on arrival; `first`: the first choice
+  // of the same request.
   uint64_t number() const { return number_; }
   void queued(uint64_t number, const Sequence* first) { number_ = number, first_ = first; }
   bool has_begun() const { return first_->state_ != State::kWaiting; }  // Its request has begun.
@@ -81,8 +81,8 @@ class Sequence {
   int64_t pages_in_tree() const { return pages_in_tree_; }
   void note_in_tree(int64_t pages) { pages_in_tree_ = pages; }
   int64_t cached_tokens() const { return cached_tokens_; }  // At its first start.
-  int64_t preemptions() const { return preemptions_; }  // How often it lost its pages to others.
-  int64_t rope_length() const { return rope_length_; }  // At its last start.
+  int64_t preemptions() const { return preemptions_; }      // How often others took its pages.
+  int64_t rope_length() const { return rope_length_; }      // At its last start.
   const Prefix& prefix() const { return prepared_.prefix(); }
 
   int32_t slot() const { return slot_; }  // The workers' id for it while it runs.
@@ -97,12 +97,12 @@ class Sequence {
   void advance(int64_t rows);  // A step computed the rows.
   // Resets computed() and returns the pages.
   std::vector<int32_t> drop_pages();
-  // Requires that it has no pages: it waits to be started again (preempt) or has ended (release).
+  // After drop_pages(): preempt() makes it wait to be started again, release() ends it.
   void preempt(bool for_others = false);
   void release();
 
-  // The engine's side. The Output for the last token, without its row. It is built once per token,
-  // when a step computes the last one.
+  // The engine's side. The Output for the last token's row, without that row's number. It is built
+  // once per token, for the step that computes this row.
   cluster::Output plan() const;
   // The Output for any needed row: rows before the last one score the token that follows.
   cluster::Output plan_at(int64_t position) const;
@@ -110,8 +110,8 @@ class Sequence {
   int64_t scored_by(int64_t computed) const;
   void note_scored(int64_t tokens) { scored_ = tokens; }
   bool draws() const { return request_.max_tokens > 0; }  // False: only the prompt is computed.
-  // Adds a drawn token. True: the sequence ends with it, so no other is drawn. take_update(), which
-  // follows before the next append(), returns the token's effects for the reader.
+  // Adds a drawn token. Returns true if it is the last one. Call take_update() before the next
+  // append(): it returns what the reader gets for the token.
   bool append(int32_t id);
   // The text of the last drawn token; a stop string ends the sequence only here.
   SequenceUpdate take_update();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds back the longest end of the text with which a stop string begins. A stop string begins with
-// the first byte of a code point, so released text never ends within one.
+// Holds back the longest end of the text that is also the beginning of a stop string. A stop string
+// begins at a code point, so text that is given out always ends between code points.
 #include "coordinator/scheduler/sequences/stop_matcher.h"
 
 #include <algorithm>

@@ -26,7 +26,7 @@ class StopStrings {
  private:
   struct Pattern {
     std::string text;
-    std::vector<uint32_t> failure;  // By prefix: its longest border.
+    std::vector<uint32_t> failure;  // By prefix: the length of its longest border.
   };
 
   std::vector<Pattern> patterns_;

@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// The joined pieces are exactly Tokenizer::decode(ids, skip_special true), except that a text that
-// continues other text keeps the blank at its beginning, which decode() drops at the start of a
-// whole text. Every piece is well-formed UTF-8. The time for a token depends only on its own
-// length, not on that of the sequence.
+// The joined pieces are exactly Tokenizer::decode(ids, skip_special true), with one difference: if
+// the tokens continue another text, the blank at the beginning is kept, which decode() drops. Every
+// piece is well-formed UTF-8. The time for a token depends only on its own length, not on that of
+// the sequence.
 //
 // Special tokens are left out, except those in `shown_special_ids`.
 //
@@ -25,8 +25,8 @@ class Detokenizer {
   Detokenizer(const Tokenizer* tokenizer, bool continues,
               std::span<const int32_t> shown_special_ids = {});
 
-  // The text that is now certain. Empty while a character, or a run of single-byte tokens, is
-  // incomplete, and for special tokens and ids without a token.
+  // The text that is now certain. Empty for special tokens, for ids without a token, and while a
+  // character or a run of single-byte tokens is incomplete.
   std::string push(int32_t id);
 
   // Returns the text that was held back and ends the sequence: neither method may be called again.

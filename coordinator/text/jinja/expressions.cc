@@ -11,7 +11,7 @@ Value Interpreter::evaluate(const Expression& expression, Scope* scope) {
   if (expression.kind == Kind::kConstant) return expression.constant;
   const Level level(&frames_);
   budget_.spend(expression.kind == Kind::kName ? 0 : 1);
-  // An expression in a macro may call a macro: the depth of one tree does not limit the nesting.
+  // An expression in a macro may call a macro, so the depth of one tree does not limit the nesting.
   if (frames_ > 20 * budget_.limits().depth) {
     budget_.exhausted("the template is nested too deeply");
   }

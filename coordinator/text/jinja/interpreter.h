@@ -21,8 +21,8 @@ class Interpreter {
   int error_line() const { return error_line_; }
 
  private:
-  // The next action after a statement: the next statement, or the end of a loop's body or of a
-  // loop.
+  // The next action after a statement. kNext: the next statement. kContinue, kBreak: the statements
+  // `continue` and `break` of a loop.
   enum class Flow : uint8_t { kNext, kContinue, kBreak };
 
   // Statements (statements.cc).

@@ -123,7 +123,7 @@ Interpreter::Flow Interpreter::execute_for(const Statement& statement, const Val
   Loop* loop = runtime_.keep(Loop(&budget_, std::move(all), std::move(condition),
                                   statement.recursive ? &statement : nullptr, scope, depth0));
   Scope* inner = runtime_.scope(scope);
-  // Jinja also runs the else block if no iteration reached its end.
+  // The else block also runs if no iteration reached the end of the body, as in Jinja.
   bool completed = false;
   while (budget_.ok()) {
     const std::optional<Value> item = loop->next();

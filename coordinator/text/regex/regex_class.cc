@@ -42,8 +42,8 @@ absl::StatusOr<RegexMember> parse_property(RegexCursor* cursor, bool negated, bo
   return of_set(*std::move(set), negated);
 }
 
-// Reads the digits after \x: {H...}, or two digits below 80 (from 80 on, Oniguruma means a byte).
-// After \u (`four`), reads four digits.
+// Reads the digits after \x: {H...}, or two digits below hexadecimal 80 (from 80 on, Oniguruma
+// means a byte). After \u (`four`), reads four digits.
 absl::StatusOr<RegexMember> parse_hex(RegexCursor* cursor, bool four) {
   const bool braces = !four && cursor->take("{");
   const size_t max_digits = braces ? 6 : four ? 4 : 2;

@@ -40,12 +40,12 @@ struct RegexMember {
 // class.
 absl::StatusOr<RegexMember> parse_set_escape(RegexCursor* cursor, bool in_class);
 
-// Reads a class, with the cursor after its "[". `negated`: the class begins with "^", which is not
-// yet applied to `set`.
+// A class of a pattern. `negated`: it begins with "^", which is not yet applied to `set`.
 struct RegexClass {
   CodePointSet set;
   bool negated = false;
 };
+// Reads a class, with the cursor after its "[".
 absl::StatusOr<RegexClass> parse_class(RegexCursor* cursor, int depth);
 
 }  // namespace lockstep

@@ -130,7 +130,8 @@ bool RegexMatcher::step_run(const Instruction& run, uint32_t* pc, size_t* at) {
   return true;
 }
 
-// Starts a split or a run that is remembered: such a run takes one character at a time.
+// Executes a choice in the mode that remembers failures: there, a run takes one character at a
+// time.
 bool RegexMatcher::choose(const Instruction& choice, uint32_t* pc, size_t* at) {
   if (recall(choice.choice, *at) == kFails) return false;
   frames_.push_back({Frame::Kind::kRemembered, false, *pc, *at, 0});
@@ -193,8 +194,8 @@ bool RegexMatcher::go_back(size_t base, uint32_t* pc, size_t* at) {
 size_t RegexMatcher::end_of_take(const Instruction& take, size_t at) {
   auto& [begin, end] = take_spans_[take.choice];
   if (at >= begin && at <= end) return end;
-  // The scan stops at the last span, which has the same end. This keeps the time linear if a look
-  // is tried at descending places.
+  // A scan that reaches the beginning of the last span stops there: both end at the same place.
+  // This keeps the time linear if a look is tried at ever earlier places.
   const size_t from = at, known = begin <= end ? begin : SIZE_MAX;
   while (at != known && is_in(take, at)) ++at;
   steps_ += at - from;

@@ -38,9 +38,10 @@ class RegexMatcher {
  private:
   using Instruction = RegexProgram::Instruction;
 
-  // A choice (kSplit, kRun) with a way that was not tried. kPlain: the other way continues at `at`.
-  // kShorterRun: the run ends one character earlier each time, down to `low`; kLongerRun: one
-  // later. kRemembered: both ways of `pc` at `at`; it stays until both are known to fail.
+  // A choice (kSplit, kRun) of which a way was not tried yet. kPlain: that way continues with `pc`
+  // at `at`. kShorterRun: each try ends the run one character earlier, down to `low`. kLongerRun:
+  // each try ends it one character later. kRemembered: the choice is the instruction `pc` at `at`;
+  // the frame stays until both ways are known to fail.
   struct Frame {
     enum class Kind : uint8_t { kPlain, kShorterRun, kLongerRun, kRemembered };
     Kind kind;
@@ -74,7 +75,7 @@ class RegexMatcher {
 
   const RegexProgram& program_;
   size_t size_ = 0;
-  std::vector<uint16_t> classes_;  // The characters' classes, between two edges.
+  std::vector<uint16_t> classes_;  // The characters' classes; an edge before, one after.
   std::vector<Frame> frames_;
   size_t steps_ = 0;
   size_t free_steps_;

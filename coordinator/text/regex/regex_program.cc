@@ -125,8 +125,7 @@ class Compiler {
                  .choice = program_.choices++});
   }
 
-  // Emits a split, which enters the loop's body or leaves the loop, and the body. Returns the
-  // split.
+  // Emits the loop's body, and a split that enters the body or leaves the loop. Returns the split.
   uint32_t loop(const RegexNode& repeat, uint32_t out, bool backward) {
     const uint32_t head = split(0, 0, false, backward);
     const uint32_t body = node(repeat.children[0], {head, out}, backward);
@@ -206,7 +205,7 @@ class Compiler {
       return begin;
     }
     if (child.kind == RegexNode::Kind::kRepeat && is_set(child.children[0]) && child.min == 0 &&
-        child.max == 1 && !child.lazy) {  // The set, or a check that it does not match.
+        child.max == 1 && !child.lazy) {  // The set, or a check that the set does not match.
       const uint32_t set = set_row(child.children[0].set);
       const uint32_t taken = emit({.op = Op::kSet, .set = set, .next = next.taken});
       return split(taken,

@@ -50,7 +50,7 @@ struct RegexProgram {
     kRun,     // Takes characters of `set`: all, then fewer; if lazy: none, then more.
     kTake,    // Takes all characters of `set`, without backtracking.
     kLook,    // Checks whether `body` matches from here.
-    kAtomic,  // Takes only the first match of `body`; then `other` if that is empty.
+    kAtomic,  // Takes only the first match of `body`; if it is empty, `other` is next.
     kAccept,
   };
   struct Instruction {

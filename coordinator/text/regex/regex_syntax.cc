@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kMaxGroupDepth = 100;
-constexpr size_t kMaxVariants = 2000;  // The nodes that letters of any case may become.
+constexpr size_t kMaxVariants = 2000;  // Max nodes for letters whose case is ignored.
 constexpr int kMaxRepeats = 1000;
 
 struct Options {
@@ -100,8 +100,8 @@ class Parser {
            cursor_.next_is("{");
   }
 
-  // Reads one item, or a letter. `to_the_end`: the item is options like (?i); it includes the whole
-  // rest of the group.
+  // Reads one item, or a letter. `to_the_end`: the item is a group of options like (?i), so it
+  // contains the rest of the group around it.
   absl::Status atom(Options options, int depth, RegexNode* item, std::optional<char32_t>* letter,
                     bool* to_the_end) {
     if (cursor_.take("\\")) return escape(letter, item);

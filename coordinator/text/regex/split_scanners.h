@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handwritten scanners for the split patterns of the common byte-level tokenizers: without an
-// engine, limits or recursion, and several times as fast. Each agrees with its pattern on every
+// Handwritten scanners for the split patterns of the common byte-level tokenizers. They need no
+// engine, limits or recursion, and are several times as fast. Each agrees with its pattern on every
 // text (tests/coordinator/text).
 #pragma once
 

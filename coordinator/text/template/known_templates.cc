@@ -8,8 +8,8 @@ namespace lockstep {
 namespace {
 
 constexpr KnownTemplate kTemplates[] = {
-    // Each message is between <|im_start|> and <|im_end|>, after its role. Qwen, Yi, Hermes,
-    // Dolphin and most fine-tunes without their own form use it.
+    // A message is its role and its content between <|im_start|> and <|im_end|>. Qwen, Yi, Hermes,
+    // Dolphin and most fine-tunes without their own form use this template.
     {"chatml",
      "{% for message in messages %}"
      "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>{{ '\n' }}"

@@ -26,7 +26,8 @@ bool names_a_role(std::string_view name) {
   return std::ranges::find(kRoles, lower) != std::end(kRoles);
 }
 
-// A name has no blank, quote or brace: a text with one is an expression, or text between two tags.
+// A name has no blank, quote or brace. A text that has one of these is an expression, or is between
+// two tags.
 bool is_name(std::string_view text) {
   return !text.empty() && text.find_first_of(" \t\r\n'\"<>|{}+") == text.npos;
 }

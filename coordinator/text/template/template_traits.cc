@@ -198,8 +198,8 @@ class Questions {
     gives_documents_ = false;
   }
 
-  // A message with the calls of these indexes (in kIds, kValues). Without a text, its content
-  // depends on no_content.
+  // A message with the calls of these indexes (in kIds, kValues). If `text` is empty, no_content
+  // decides the message's content.
   OrderedJson calls(const std::vector<size_t>& which, bool as_object,
                     std::string_view text = {}) const {
     OrderedJson message = {{"role", "assistant"}};
@@ -239,8 +239,8 @@ class Questions {
     return conversation(middle, goes_on_);
   }
 
-  // Rates how arguments of this form are shown: 0: not at all; 1: somehow; 2: as JSON, and neither
-  // as a Python dict, nor as JSON inside a JSON string, nor with the None of null content.
+  // Rates how arguments of this form are shown. 0: not at all. 1: somehow. 2: as JSON, and neither
+  // as a Python dict, nor as JSON inside a JSON string, nor with a "None" from null content.
   int ask_call(bool as_object) {
     const Fate fate = fate_of(conversation({calls({0}, as_object), result(0)}), {kValues[0]});
     traits_.calls = std::min(traits_.calls, fate);
@@ -356,8 +356,9 @@ class Questions {
   TemplateTraits traits_;
   bool gives_tools_ = false;
   bool gives_documents_ = false;
-  // Whether an answer and the next question follow. Mistral's templates refuse a conversation
-  // without this answer; others leave out the calls of earlier questions.
+  // Whether conversation() adds an answer and the next question. Without this answer, Mistral's
+  // templates refuse the conversation. With it, other templates leave out the calls, because they
+  // belong to an earlier question.
   bool goes_on_ = false;
   std::string prompt_;  // The last prompt.
 };

@@ -39,7 +39,7 @@ enum class NoContent : uint8_t { kEmpty, kNull, kAbsent };
 // two successive messages, or only one of them.
 enum class Pairing : uint8_t { kTogether, kApart, kOneOnly };
 
-// The defaults are for a template without tests: everything is passed unchanged.
+// The defaults are for a template that was not tested: everything is passed unchanged.
 struct TemplateTraits {
   // Whether a plain conversation is shown. If not, nothing else was tested.
   bool asked = false;
@@ -51,8 +51,8 @@ struct TemplateTraits {
   std::array<Fate, 3> system = {};  // Indexed by Place.
   std::array<Fate, 3> developer = {};
   bool several_instructions = true;         // Two instructions at the start are both shown.
-  bool later_instruction_replaces = false;  // A later one hides the earlier ones.
-  bool instructions_need_question = false;  // Shown only if a user message is the last.
+  bool later_instruction_replaces = false;  // A later instruction hides earlier ones.
+  bool instructions_need_question = false;  // Shown only if the last message is a user's.
   Fate other_roles = Fate::kShown;          // For a role that the template does not name.
   absl::flat_hash_set<std::string> names;   // All quoted words; includes the roles that it names.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leftmost, then longest token wins. A token that is refused at its place (single_word,
-// special) still consumes its text, as in Hugging Face tokenizers.
+// The leftmost token wins, and of those that begin at the same place the longest. A token that is
+// refused at its place (single_word, special) still consumes its text, as in Hugging Face
+// tokenizers.
 #include "coordinator/text/tokenizer/added_tokens.h"
 
 #include <algorithm>
@@ -118,8 +119,8 @@ absl::Status AddedTokens::put(AddedToken token) {
 }
 
 absl::Status AddedTokens::index(const Normalizer& normalizer) {
-  // If two tokens have the same normalized text, the choice of tokenizers is arbitrary.
-  // We take the first special one, else the first.
+  // If two tokens have the same normalized text, the reference may find either. We find the first
+  // special one, else the first.
   for (const bool special : {true, false}) {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const AddedToken& token = tokens_[i];
@@ -141,7 +142,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
   if (trie.empty()) return {{-1, 0, text.size()}};
   std::vector<Segment> segments;
   size_t covered = 0;
-  size_t run_begin = 1, run_end = 0;  // The blanks scanned last: tokens may be blanks, too.
+  size_t run_begin = 1, run_end = 0;  // The blanks scanned last: not scanned again.
   for (size_t offset = 0; offset < text.size();) {
     const StringTrie::Match match = trie.find_at(text, offset);
     if (match.value < 0) {
@@ -171,7 +172,7 @@ std::vector<Segment> AddedTokens::split(std::string_view text, const StringTrie&
 
 std::vector<Segment> AddedTokens::split_marked(const MarkedText& text,
                                                const StringTrie& trie) const {
-  std::vector<size_t> cuts;  // Borders inside possible tokens.
+  std::vector<size_t> cuts;  // Borders between parts, inside possible tokens.
   const std::vector<Segment> segments = split(text.bytes, trie, [&](size_t begin, size_t end) {
     const std::vector<MarkedPiece> pieces = pieces_of(text, begin, end);
     for (size_t i = 1; i < pieces.size(); ++i) cuts.push_back(pieces[i].begin);

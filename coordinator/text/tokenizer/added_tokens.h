@@ -79,7 +79,7 @@ class AddedTokens {
   absl::Status declare(const DeclaredToken& declared, const Vocabulary& vocabulary);
   absl::Status put(AddedToken token);
   absl::Status index(const Normalizer& normalizer);
-  // Returns whether the special token found at [begin, end) counts as one.
+  // Returns whether the special token found at [begin, end) becomes a token; else it stays text.
   using IsToken = std::function<bool(size_t begin, size_t end)>;
   std::vector<Segment> split(std::string_view text, const StringTrie& trie,
                              const IsToken& is_token) const;

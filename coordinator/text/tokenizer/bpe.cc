@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbols are a linked list, candidate merges a heap. An entry whose pair has changed since is
-// dropped when it is popped.
+// Symbols are a linked list, candidate merges a heap. If the pair of an entry has changed, the
+// entry is dropped when it is popped.
 #include "coordinator/text/tokenizer/bpe.h"
 
 #include <algorithm>
@@ -146,8 +146,8 @@ absl::Status Bpe::split_characters(std::string_view word,
     const auto index = static_cast<int32_t>(symbols->size());
     symbols->push_back({id, index - 1, index + 1});
   };
-  // The unk_token is added before the next known character, as in tokenizers. The bytes of a
-  // character that falls back to bytes are thus added before an earlier unk_token.
+  // An unk_token is added only before the next known character, as in tokenizers. If a later
+  // character falls back to its bytes, these bytes are therefore before the unk_token.
   bool unk_waits = false;
   for (size_t offset = 0; offset < word.size();) {
     const CodePoint point = code_point_at(word, offset);

@@ -38,7 +38,7 @@ std::string replace(const Pattern& pattern, std::string_view text, std::string_v
   return replaced.ok() ? *std::move(replaced) : std::string(text);  // Over a limit: unchanged.
 }
 
-// The same for a token's own bytes: a part of a character matches nothing.
+// replace() for a token's own bytes. If these contain a part of a character, nothing matches.
 std::string replace_whole(const Pattern& pattern, std::string_view bytes,
                           std::string_view content) {
   return first_invalid_utf8(bytes).has_value() ? std::string(bytes)
@@ -294,7 +294,7 @@ Replaces Decoder::replaces() const {
   return each_byte ? Replaces::kBytes : Replaces::kSequences;
 }
 
-// Passes on the whole characters of the held bytes, and at the end also an incomplete one.
+// Passes on the whole characters of the withheld bytes, and at the end also an incomplete one.
 void Decoder::byte_level(size_t index, bool is_end, State* state, std::string* text) const {
   const std::string certain =
       take_characters(&state->steps[index].withheld, is_end, Replaces::kSequences);
@@ -332,8 +332,8 @@ void Decoder::metaspace(size_t index, std::string_view token, State* state,
   const Step& step = steps_[index];
   StepState& own = state->steps[index];
   const bool drops = step.drops_leading && !own.started;
-  // If one text arrives in parts, all parts are its first token; tokenizers drop all marks of the
-  // first token.
+  // All parts of a text that arrives in parts are its first token. In the first token, tokenizers
+  // drop all marks.
   if (!step.whole_text) own.started = true;
   const Pattern mark = Pattern::from_string(step.content);
   emit(index + 1, replace(mark, token, drops ? "" : " "), state, text);

@@ -22,11 +22,11 @@ class Decoder {
  public:
   struct StepState {
     std::string withheld;  // Text or bytes that later tokens may still change.
-    size_t count = 0;      // The number of characters stripped, or held back.
+    size_t count = 0;      // kStrip: the number of copies stripped at the beginning.
     bool started = false;  // A token, or a character that stays, has arrived.
   };
-  // A stream gives well-formed text as it becomes certain, or immediately every token's own bytes,
-  // which may be a part of a character.
+  // The output of a stream: well-formed text as soon as it is certain, or at once the bytes of
+  // every token, which may be a part of a character.
   enum class Gives { kText, kBytes };
   // The state of one stream. Copying it forks the stream.
   struct State {
@@ -43,8 +43,8 @@ class Decoder {
   // `keep_leading_blank`: the stream continues other text, so the blank at its beginning is shown.
   State start(bool keep_leading_blank, Gives gives = Gives::kText) const;
 
-  // Appends the text that is now certain to `text`. The time depends on the length of the token,
-  // and of what was held back.
+  // Appends the text that is now certain to `text`. The time depends on the length of the token and
+  // of the withheld text.
   void push(std::string_view token, State* state, std::string* text) const;
   // Appends the rest and ends the stream.
   void finish(State* state, std::string* text) const;

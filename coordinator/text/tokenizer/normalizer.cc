@@ -78,7 +78,8 @@ std::string with_blanks_of_nmt(std::string_view text) {
 
 bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
-// The number of bytes that two texts share at the beginning (at the end), in whole characters.
+// The number of bytes that two texts share at the beginning, in whole characters; common_suffix():
+// at the end.
 size_t common_prefix(std::string_view a, std::string_view b) {
   const size_t limit = std::min(a.size(), b.size());
   size_t same = 0;
@@ -149,7 +150,8 @@ absl::Status Normalizer::add(const Json& spec) {
 }
 
 absl::Status Normalizer::normalize(std::string* text, Place place, bool* at_start) const {
-  // Chained replacements can grow a text without bound; no Unicode form grows one twentyfold.
+  // Chained replacements can grow a text without bound. No Unicode form makes it twenty times as
+  // long.
   const size_t limit = text->size() * 64 + 4096;
   bool ignored = false;
   for (const Step& step : steps_) {
@@ -212,11 +214,11 @@ void merge_with_next(size_t index, std::vector<MarkedPiece>* pieces) {
 }  // namespace
 
 // Each piece is normalized alone, and each pair of neighbours together (`joint`). `joint` has three
-// parts. Its beginning, as far as the first piece alone begins in the same way, counts as the first
-// piece's. Its end, as far as the second piece alone ends in the same way, counts as the second
-// piece's. The middle counts as the request's. If a middle reaches through a whole piece into the
-// next one, pieces are merged. If the result still differs from the normalized whole text, all of
-// that text counts as the request's.
+// parts. The longest beginning that it shares with the first piece's own form has the first piece's
+// mark. The longest end that it shares with the second piece's own form has the second piece's
+// mark. The middle counts as the request's. If a middle would replace more than the form of one
+// piece, two pieces are merged, and the work begins again. If the result still differs from the
+// normalized whole text, all of that text counts as the request's.
 absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
   constexpr int kMaxMerges = 8;  // With more, as in an attack, all pieces are merged into one.
   std::vector<MarkedPiece> pieces = pieces_of(*text, 0, text->bytes.size());
@@ -235,8 +237,8 @@ absl::Status Normalizer::normalize(MarkedText* text, bool* at_start) const {
   }
 }
 
-// Returns the number of pieces that are in `made`. It stops early if joining the next piece would
-// change more than the part that the last piece left unchanged.
+// Returns the number of pieces that are in `made`. Stops before a piece that would change more of
+// `made` than the `intact` bytes at its end.
 absl::StatusOr<size_t> Normalizer::normalize_pieces(const MarkedText& text,
                                                     const std::vector<MarkedPiece>& pieces,
                                                     bool* at_start, MarkedText* made) const {
@@ -247,8 +249,8 @@ absl::StatusOr<size_t> Normalizer::normalize_pieces(const MarkedText& text,
         normalize(&form, {.first = first == 0, .last = last + 1 == pieces.size()}, start);
     return status.ok() ? absl::StatusOr<std::string>(std::move(form)) : status;
   };
-  std::string before;  // The piece before this one, normalized alone.
-  size_t intact = 0;   // The number of bytes at its end with which `made` ends, too.
+  std::string before;  // The previous piece, normalized alone.
+  size_t intact = 0;   // `made` ends with this many of the last bytes of `before`.
   for (size_t i = 0; i < pieces.size(); ++i) {
     bool ignored = true;
     ASSIGN_OR_RETURN(std::string form, normalized(i, i, i == 0 ? at_start : &ignored));

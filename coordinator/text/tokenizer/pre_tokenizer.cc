@@ -46,8 +46,8 @@ std::vector<Span> cut_to_length(std::string_view text, size_t length) {
   return spans;
 }
 
-// Splits a text into parts of one script each. Characters of any script continue the part before;
-// at the beginning they are dropped, as in tokenizers.
+// Splits a text into parts of one script each. A character that fits any script (kAnyScript)
+// belongs to the part before it; at the beginning it is dropped, as in tokenizers.
 std::vector<Span> cut_at_scripts(std::string_view text) {
   std::vector<Span> spans;
   int last = kAnyScript;
@@ -85,8 +85,8 @@ std::vector<Span> find_words(std::string_view text) {
   return spans;
 }
 
-// Every delimiter joins its neighbour: the span before it, or, for spans in reverse, the one after
-// it. The second of two successive delimiters stays alone.
+// A delimiter joins the span before it; if `begin` and `end` go backwards, the span after it. The
+// second of two successive delimiters stays alone.
 template <typename Iterator>
 std::vector<Span> join_neighbours(Iterator begin, Iterator end) {
   std::vector<Span> merged;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives Unicode 9's data from today's: only its characters, without the changes since then.
+// Derives Unicode 9's data from today's: without characters added later, and with later changes
+// undone.
 #include "coordinator/text/unicode/unicode_9.h"
 
 #include <algorithm>

@@ -34,7 +34,7 @@ class Stretch {
     points_.insert(points_.end(), buffer, buffer + count);
   }
 
-  // Sorts, composes, writes, and starts anew.
+  // Sorts and composes the stretch, appends it to the result, and begins the next stretch.
   void flush() {
     sort_marks();
     auto count = static_cast<utf8proc_ssize_t>(points_.size());
@@ -71,7 +71,7 @@ class Stretch {
 }  // namespace
 
 std::string to_unicode_form(std::string_view text, UnicodeForm form) {
-  // Bytes below CC belong to characters below U+0300, which are all their own NFC.
+  // Bytes below CC belong to characters below U+0300, which NFC leaves unchanged.
   const unsigned char first_affected = form == UnicodeForm::kNfc ? 0xCC : 0x80;
   const bool is_plain = std::all_of(text.begin(), text.end(), [&](char byte) {
     return static_cast<unsigned char>(byte) < first_affected;

@@ -16,7 +16,8 @@ namespace lockstep {
 // properties Unicode 14's. Null for an unknown name.
 std::optional<CodePointSet> property_set(std::string_view name);
 
-// Gives Oniguruma the names of the scripts that it lacks. Called once, before it reads a pattern.
+// Gives Oniguruma the names of the scripts that it lacks. Called once, before the first pattern is
+// compiled.
 void define_new_scripts();
 
 // [:name:], which differs from \p{name} only in "punct"; null for an unknown name.

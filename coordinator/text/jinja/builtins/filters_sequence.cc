@@ -99,7 +99,7 @@ Value attr(Call& call) {
   return call.budget.ok() ? attribute(call.runtime, call.self, name) : Value();
 }
 
-// Lists of `linecount` items each; the last one is filled up.
+// Lists of `linecount` items each. The last one is filled up with `fill_with`, if that is given.
 Value batch(Call& call) {
   const int64_t size = call.integer_or(0, 0);
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -121,7 +121,8 @@ Value batch(Call& call) {
   return call.runtime.iterator(std::move(batches));
 }
 
-// The given number of lists, of sizes as equal as possible; the later ones are filled up.
+// The given number of lists, of sizes as equal as possible. If `fill_with` is given, the later
+// lists, which are shorter, get it as their last item.
 Value slice_filter(Call& call) {
   const int64_t count = call.integer_or(0, 0);
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -147,7 +148,8 @@ Arguments without_first(const Arguments& arguments, size_t count) {
   return rest;
 }
 
-// A list of the results of `make` for each item; charges one step per item.
+// An iterator over the results of `make` for each item, without those that are nullopt. Charges one
+// step per item.
 template <typename F>
 Value each(Call& call, F&& make) {
   const std::vector<Value> items = items_of(call.runtime, call.self);
@@ -160,7 +162,7 @@ Value each(Call& call, F&& make) {
   return call.runtime.iterator(std::move(made));
 }
 
-// The filter or test that the argument names.
+// The filter or test of this name. Fails if there is none.
 const Builtin* named(Call& call, const Value& name, const Builtin* (*find)(std::string_view),
                      std::string_view kind) {
   const Builtin* found = name.text() == nullptr ? nullptr : find(name.text()->bytes());

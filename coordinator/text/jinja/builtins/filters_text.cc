@@ -12,7 +12,7 @@
 namespace lockstep::jinja {
 namespace {
 
-// str(value), charged for reading it.
+// str(self). Charges the budget for reading it.
 MarkedText own(Call& call) {
   MarkedText text = call.str(call.self);
   call.budget.scan(text.bytes.size());

@@ -91,7 +91,7 @@ class Lexer {
     move_to(tag);
   }
 
-  // The end of the tag `word`, whose name begins here, or 0 if there is no such tag. With `trim`, a
+  // If this tag has the name `word`, returns the offset after the tag, else 0. With `trim`, a
   // newline after the tag belongs to it.
   size_t raw_tag_end(std::string_view word, bool trim) const {
     size_t end = blanks_end(source_, at_);
@@ -127,7 +127,7 @@ class Lexer {
     skip_after_tag(sign, true);
   }
 
-  // Skips the text after a tag that its sign and trim_blocks remove.
+  // After a tag, skips the text that the tag's sign and trim_blocks remove.
   void skip_after_tag(char sign, bool may_trim) {
     if (sign == '-') move_to(blanks_end(source_, at_));
     if (sign != '-' && sign != '+' && may_trim && at(at_) == '\n') move_to(at_ + 1);

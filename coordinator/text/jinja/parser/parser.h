@@ -55,8 +55,8 @@ class Parser {
   void expect_operator(std::string_view text);
   std::string expect_name();
   void expect(Token::Type type, std::string_view shown);
-  // Calls `item` for each of the items separated by commas, and takes the operator `end` after
-  // them. The last item may have a comma if `may_end_with_comma`.
+  // Calls `item` to read each item of a list with commas, then reads the operator `end`.
+  // `may_end_with_comma`: a comma may also follow the last item.
   template <typename F>
   void list(std::string_view end, F&& item, bool may_end_with_comma = true);
 

@@ -56,8 +56,8 @@ class Budget {
     return fail(resource_exhausted(format, std::forward<Args>(args)...));
   }
 
-  // These add work and return ok(). Copying 2 KiB, or reading 64 bytes one by one, is as much work
-  // as one step.
+  // spend(), copy() and scan() add work and return ok(). Copying 2 KiB, or reading 64 bytes one by
+  // one, is as much work as one step.
   bool spend(int64_t steps) { return work(steps, kUnitsPerStep); }
   bool copy(size_t bytes) { return work(static_cast<int64_t>(bytes), 2); }
   bool scan(size_t bytes) { return work(static_cast<int64_t>(bytes), 64); }

@@ -13,7 +13,7 @@ class BraceFormat {
   BraceFormat(Runtime& runtime, const Arguments& arguments)
       : runtime_(runtime), budget_(runtime.budget), arguments_(arguments) {}
 
-  // `nested`: the text is the format of a field. It may contain fields, whose formats contain none.
+  // `nested`: the text is the format of a field. It may contain fields, but their formats may not.
   MarkedText run(const MarkedText& format, bool nested) {
     const std::string_view text = format.bytes;
     MarkedText made;

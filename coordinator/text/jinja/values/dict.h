@@ -23,7 +23,7 @@ struct KeyEqual {
   bool operator()(const Value& a, std::string_view b) const;
 };
 // Whether a value may be a key. The rules are Python's, except that only short, flat tuples may be
-// keys. Charges for the lookup.
+// keys. Charges the budget for the lookup of the key.
 bool is_hashable(Budget& budget, const Value& key);
 // The same; fails if the value may not be a key.
 bool check_hashable(Budget& budget, const Value& key);

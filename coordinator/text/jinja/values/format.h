@@ -34,7 +34,7 @@ void append_json(Runtime& runtime, const Value& value, const JsonStyle& style, M
 Value percent_format(Runtime& runtime, const Text& format, const Value& values);
 Value brace_format(Runtime& runtime, const Text& format, const Arguments& arguments);
 
-// The format of one value: the text after the ":" in "{:>8.2f}", or of "%08.2f".
+// The format of one value: the text after the ":" in "{:>8.2f}", or the text "08.2f" of "%08.2f".
 struct FormatSpec {
   std::string fill = " ";  // One character.
   char align = '\0';       // '<', '>', '^', '=' (between sign and digits); none: by the type.

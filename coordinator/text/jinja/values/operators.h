@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's operators on values, and access to items, attributes and slices. Slow operations are
-// charged to the budget, which fails if Python has an error.
+// Python's operators on values, and access to items, attributes and slices. The budget is charged
+// for slow operations, and fails where Python raises an error.
 #pragma once
 
 #include <string_view>
@@ -43,7 +43,7 @@ class AttributePath {
   // "a,b" gives two paths.
   static std::vector<AttributePath> several(Runtime& runtime, const Value& attribute);
 
-  // If a value on the path is undefined, the result is `fallback`, unless that is null.
+  // If a value on the path is undefined, `fallback` takes its place, unless that is null.
   Value get(Runtime& runtime, const Value& item, const Value* fallback = nullptr) const;
 
  private:

@@ -157,7 +157,7 @@ class Writer {
     plain({&mark, 1});
   }
 
-  // These return an empty text if the character is written unchanged.
+  // repr_escape() and json_escape() return an empty text if the character is written unchanged.
   static std::string repr_escape(char32_t c, char mark) {
     if (c == static_cast<unsigned char>(mark)) return {'\\', mark};
     if (c == '\\') return "\\\\";

@@ -28,7 +28,8 @@ class Loop;
 struct None {};
 enum class Unsigned : uint64_t {};  // Above INT64_MAX, from JSON: only shown and tested for ==.
 
-// The value of a name or attribute that does not exist: printed as nothing; other uses are errors.
+// The value of a name or attribute that does not exist. It is printed as nothing and has no items;
+// most other uses are errors.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
