@@ -21,7 +21,7 @@ struct WorkerProcessOptions {
   std::string token;            // The join token; ranks of one host also verify each other with it.
   TlsFiles tls;                 // For all connections; not given: plain text.
   int threads = 0;              // 0: one for each usable core.
-  std::string processors = {};  // "0-3,8": one per thread, which is bound to it; "": not bound.
+  std::string processors = {};  // "0-3,8": threads are bound to these; "": not bound.
   std::string device = "auto";  // For open_backend(); "auto" is resolved before.
   bool fast = false;            // For open_backend().
   double memory_fraction = 0;   // See Backend; 0: the device's default.
