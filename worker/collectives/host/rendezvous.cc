@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages have fixed sizes. A peer sends a Hello. It gets one Answer: at once if it is refused,
-// else, with the memfd, when all ranks have come. Both ends run on one machine and check that their
-// versions are equal, so plain structs suffice. Other users of the machine can read the socket's
-// name only while rank 0 listens, so none of them can take the name first. Connections from other
-// users' processes are dropped.
+// Messages have fixed sizes. A peer sends a Hello and gets one Answer. A refusal is sent at once;
+// the other Answers, with the memfd, are sent when all ranks have come. Both ends run on one
+// machine and check that their versions are equal, so plain structs suffice. Other users of the
+// machine can read the socket's name only while rank 0 listens, so none of them can take the name
+// first. Connections from other users' processes are dropped.
 #include "worker/collectives/host/rendezvous.h"
 
 #include <poll.h>
