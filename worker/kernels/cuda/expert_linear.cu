@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
   const ExpertTile tile = tiles[blockIdx.x];
   if (tile.rows == 0) return;
   Product product = experts;
-  product.function = Function::kNone;  // So that pairs cost no registers.
+  product.function = Function::kNone;  // A constant: the code for pairs needs no registers.
   product.x.data = experts.x.row<uint16_t>(tile.begin);
   product.x.rows = tile.rows;
   product.to_row = order + tile.begin;

@@ -69,8 +69,8 @@ void pack_paired_fragments(const PackArgs& args);
 // Rows of x are read eight numbers at a time, from multiples of 16 bytes. Rows of float32, and rows
 // that are not aligned to 16 bytes, are copied into scratch as rows of this many 16-bit numbers.
 constexpr int64_t copied_stride(int64_t depth) { return (depth + 7) / 8 * 8; }
-// A ScratchBytesFn. If rows are parts of wider rows it counts a copy, though their address may make
-// that unnecessary.
+// A ScratchBytesFn. If rows are parts of wider rows it counts a copy of them, though a call whose
+// rows have aligned addresses makes no copy.
 int64_t mma_scratch_bytes(const KernelArgs& largest, int threads);
 // The same for wgmma, which copies x as whole units.
 int64_t wgmma_scratch_bytes(const KernelArgs& largest, int threads);
