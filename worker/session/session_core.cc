@@ -19,7 +19,8 @@ using session_action::FinishSending;
 using session_action::Run;
 using session_action::Send;
 
-// The coordinator sends a Start and the null step together, and otherwise waits for answers.
+// The maximum of messages that wait. The coordinator needs only two, a Start and the null step,
+// which it sends together: otherwise it waits for each answer.
 constexpr size_t kMaxQueued = 16;
 
 // The checkpoint or seed of the weights and how they are read: all that their stamp does not

@@ -34,7 +34,7 @@ struct ProductShape {
   int64_t cols = 0;
   int64_t x_stride = 0;
   int64_t out_stride = 0;
-  bool out_aligned = true;  // Output rows are aligned to kOperandAlign; else to elements.
+  bool out_aligned = true;  // False: output rows are aligned only to their elements.
   bool has_bias = false;
 
   auto key() const {

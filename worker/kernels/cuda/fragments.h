@@ -14,8 +14,9 @@ namespace lockstep::device {
 
 inline constexpr int64_t kStripeRows = 16;
 inline constexpr int64_t kUnitDepth = 64;
-// The canonical order of sums: K in slices, each from zero in order of its steps, the slices added
-// in order. It does not matter to the bits which block computes a slice, or what else it computes.
+// The canonical order of sums: K is cut into slices. The products of a slice are added to zero in
+// the order of its steps; then the sums of the slices are added in order. No bit depends on which
+// block computes a slice, or on what else that block computes.
 inline constexpr int64_t kSliceUnits = 16;
 
 constexpr int64_t stripes_of(int64_t rows) { return (rows + kStripeRows - 1) / kStripeRows; }
