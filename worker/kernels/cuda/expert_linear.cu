@@ -107,7 +107,8 @@ __global__ void expert_kernel(Numbers<float> rows, Numbers<float> weight, Tensor
   out.row<float>(order[tile.begin + r])[first_col + n] = sum;
 }
 
-// Row i of `to` is the row of route order[i]; every `each` routes have the same row.
+// Copies the row of route order[i] to row i of `to`; `each` neighbouring routes have the same row
+// of x.
 template <typename From, typename To>
 __global__ void copy_sorted_kernel(TensorView from, TensorView to, const int32_t* order,
                                    int64_t each) {

@@ -88,7 +88,8 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kWgmmaThreads
   cluster_meet();
 }
 
-// The multiprocessors of the current device; the shim has so few that blocks have several tiles.
+// The number of multiprocessors of the current device. For the shim it is so small that blocks
+// compute several tiles.
 int processors() {
 #ifdef __CUDACC__
   int device = 0, count = 0;
