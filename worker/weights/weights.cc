@@ -84,7 +84,7 @@ struct Staging {
   std::vector<uint16_t> scales;
   std::vector<uint16_t> minima;
   std::array<Buffer, 2> buffers;  // Empty if blocks are packed in place.
-  int next = 0;                   // The buffer to fill next, whose use is longer ago.
+  int next = 0;                   // The buffer to fill next: its last use is longer ago.
 
   void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
     const auto grow = [](auto& buffer, int64_t count) {

@@ -52,8 +52,8 @@ struct RegionHeader {
   ProcessIdentity processes[kMaxRegionRanks];
 
   // The next three members are read in every call, and written only if a rank sleeps or fails. The
-  // low 8 bits of `failure` are the Failure; the other bits are the number in the group of the rank
-  // that messages about the failure name.
+  // low 8 bits of `failure` are the Failure; the other bits are a rank's number in the group, for
+  // messages (see Barrier::fail()).
   alignas(128) std::atomic<uint32_t> failure{0};
   std::atomic<uint32_t> sleepers{0};
   std::atomic<uint32_t> doorbell{0};  // The futex; changes when sleepers must check again.

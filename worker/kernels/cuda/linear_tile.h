@@ -11,7 +11,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 template <DType kWeight, typename T>
 struct WarpTile {
   static constexpr int kStripes = 2, kTiles = 8;
-  int stripe;  // The warp's first one, among the block's.
+  int stripe;  // The warp's first stripe, among the block's.
   int row;
   int lane;
   WeightWords<kWeight> words[kStripes];

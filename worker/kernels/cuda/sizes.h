@@ -15,7 +15,7 @@ const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
 // attention on tensor cores: keys are processed in splits of this many positions. The sums of one
 // split, for one row and head, are a part: [head_dim] and the two numbers of Softmax. Scratch has
-// room for kMaxParts parts; a step that needs more stores none.
+// room for kMaxParts parts; a step that would need more stores no parts.
 inline constexpr int kSplitKeys = 256;
 inline constexpr int kMaxMmaDim = 256;
 inline constexpr int64_t kMaxParts = int64_t{8} << 10;
