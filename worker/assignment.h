@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a coordinator's assignment to this worker before any of it is used. Also opens the source
-// of weights that it names.
+// of weights that the assignment names.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ absl::Status check_assignment(const cluster::Assignment& assignment);
 
 bool spans_hosts(const cluster::Assignment& assignment);
 
-// A number for each rank, equal for ranks of one host.
+// For each rank the number of its host. The numbers of ranks of one host are equal.
 std::vector<int> hosts_of(const cluster::Assignment& assignment);
 
 // The number of ranks that share this rank's memory: the ranks on the same device of the same host,

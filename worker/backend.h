@@ -23,7 +23,7 @@ struct Backend {
   Isa isa = Isa::kPortable;  // The best instruction set that kernels may require.
   // The kernels promise the bits of this class; the program says which class it needs.
   std::string numeric_class = kCpuClass;
-  // The part of the memory left after weights and buffers that KV pages take by default.
+  // Weights and buffers leave some of the memory free. KV pages take this part of it by default.
   double memory_fraction = 0.8;
   // Before a worker counts pages, it runs a step with each of these numbers of rows: see warm_up().
   // Empty: the first use of a kernel costs no more than later ones.

@@ -48,8 +48,8 @@ void spread_memory(const std::vector<int>& processors) {
   }
 }
 
-// Measures the read rate while the worker prepares to join. Launched workers measure nothing, and
-// get 0: all of them are equal, and often must replace a lost rank quickly.
+// Measures the read rate while the worker prepares to join. It is 0, not measured, with --speed, on
+// a GPU, and for launched workers: these are all equal, and often must replace a lost rank quickly.
 std::shared_future<double> start_measuring(const WorkerProcessOptions& options,
                                            const Backend& backend) {
   if (options.parent_pid != 0 || options.speed > 0 || !backend.device->is_host()) {

@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// The worker's data port, or null if it has none. kUnavailable: the address that reaches the
-// coordinator is not known yet, for instance because its name does not resolve. Other errors: the
-// user's options are wrong.
+// The worker's data port, or null if it has none. kUnavailable: the address by which this worker
+// reaches the coordinator is not known yet, for instance because the coordinator's name does not
+// resolve. Other errors: the user's options are wrong.
 absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOptions& options);
 
 // Runs until `options.stop` is requested; a launched worker also ends with its connection. At log

@@ -21,7 +21,7 @@ struct WorkerProcessOptions {
   std::string token;            // The join token; ranks of one host also verify each other with it.
   TlsFiles tls;                 // For all connections; not given: plain text.
   int threads = 0;              // 0: one for each usable core.
-  std::string processors = {};  // "0-3,8": one per thread, which is bound to it; "": not bound.
+  std::string processors = {};  // "0-3,8": threads are bound to these; "": not bound.
   std::string device = "auto";  // For open_backend(); "auto" is resolved before.
   bool fast = false;            // For open_backend().
   double memory_fraction = 0;   // See Backend; 0: the device's default.
@@ -32,8 +32,9 @@ struct WorkerProcessOptions {
   double speed = 0;         // The value of --speed, in any unit; 0: none.
   // Distinguishes hosts that share a kernel; "": only namespaces and users distinguish them.
   std::string host_name = {};
-  // The port where ranks of other hosts connect: "10.0.0.2:50053" or "off". "": a free port at the
-  // address by which this worker reaches the coordinator, if `tls` or `insecure` is given.
+  // The port where ranks of other hosts connect: "10.0.0.2:50053" or "off". "": with `tls` or
+  // `insecure`, a free port at the address by which this worker reaches the coordinator, unless
+  // that is a loopback address; else no port.
   std::string data_listen = {};
   std::vector<std::string> insecure = {};  // "cluster": data ports need no TLS.
   std::string health = "off";              // "HOST:PORT" for probes, or "off".

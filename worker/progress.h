@@ -9,15 +9,15 @@
 namespace lockstep {
 
 struct alignas(64) Progress {
-  // Bytes read, packed and written since the epoch was assigned; some work counts as 1. Any number
-  // of threads add to it.
+  // Bytes read, packed and written since the epoch was assigned; work without bytes, for instance
+  // the trial of a kernel, counts as 1. Any number of threads add to it.
   std::atomic<uint64_t> load{0};
   // Bytes of weights loaded from their source until now, and in all; for users.
   std::atomic<int64_t> bytes_loaded{0};
   std::atomic<int64_t> bytes_to_load{0};
-  // Instructions completed since the epoch's first step; equal on all ranks that are equally far.
-  // One thread writes it. On a GPU, which only queues kernels, it counts up to the last collective
-  // or end of a step.
+  // Instructions completed since the epoch's first step. Ranks that are at the same instruction of
+  // the same step have the same number. One thread writes it. On a GPU, which only queues kernels,
+  // the number changes only at collectives and at the end of a step.
   std::atomic<uint64_t> instructions{0};
   // True in a collective, or while meeting the other ranks.
   std::atomic<bool> waiting{false};

@@ -91,7 +91,7 @@ class Worker {
 
   // Runs one step and returns this rank's candidates. An invalid Step (page or token ids out of
   // range, more rows than planned) is kInvalidArgument and changes nothing. An empty Step (no rows)
-  // crosses every collective and returns nothing. For one thread at a time.
+  // enters every collective and returns nothing. For one thread at a time.
   absl::StatusOr<cluster::StepResult> step(const cluster::Step& step);
   // All raw logits of an output of the last step.
   absl::StatusOr<cluster::LogitsReply> logits(const cluster::LogitsRequest& request);

@@ -51,9 +51,9 @@ class Collective {
   // addends but one are -0.0 the order does not matter. `data` has rows of `cols` floats, `stride`
   // floats apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
-  // all_reduce of in[1] and then the kernel add_norm with these arguments, in one operation and
-  // with the same bits. False on all ranks: nothing was done, because the two cannot be combined
-  // here.
+  // Does the all_reduce of args.in[1] and then the kernel add_norm with `args`, in one operation
+  // and with the same bits. False on all ranks: nothing was done, because the two cannot be
+  // combined here.
   virtual absl::StatusOr<bool> reduce_add_norm(const KernelArgs& /*args*/) { return false; }
   // If `out` is in shared(), at the same offset on every rank, a rank moves only its own part
   // there, or nothing if that part is there already. The call ends when all ranks have entered it.
@@ -74,8 +74,8 @@ class Collective {
   // thread may call it; it never blocks.
   virtual void abort() = 0;
 
-  // How many nanoseconds, since the start, this rank has waited for its peers, and has moved bytes
-  // itself.
+  // The nanoseconds, since the start, that this rank has spent waiting for its peers (wait_ns), and
+  // moving bytes itself (transfer_ns).
   struct Waited {
     int64_t wait_ns = 0;
     int64_t transfer_ns = 0;

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Returns every rank's `own`, by rank, on all of them. A collective call; its errors are those of
-// `met`.
+// Every rank gives its `own`. Returns all of these by rank; the result is the same on every rank. A
+// collective call; its errors are those of `met`.
 template <typename T>
 absl::StatusOr<std::vector<T>> share(Collective& met, const T& own) {
   static_assert(std::is_trivially_copyable_v<T>);

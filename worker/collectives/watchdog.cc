@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call only stores its deadline, so that it costs nothing: the watchdog's thread polls it, and
-// abort() wakes the thread.
+// A call only stores its deadline, which costs almost nothing. The watchdog's thread polls the
+// deadline, and abort() wakes that thread.
 #include "worker/collectives/watchdog.h"
 
 #include <utility>

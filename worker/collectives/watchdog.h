@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends calls that may block for ever, from its own thread.
+// A thread that ends calls which would otherwise block for ever.
 #pragma once
 
 #include <atomic>

@@ -48,7 +48,8 @@ DataPort::~DataPort() {
 
 void DataPort::wake() const {
   const uint64_t one = 1;
-  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);  // Full: it wakes anyway.
+  // The write fails only if the counter is full, and a full counter wakes the thread, too.
+  static_cast<void>(write(doorbell_.get(), &one, sizeof(one)) < 0);
 }
 
 // --- Called by the meeting
@@ -102,7 +103,7 @@ void DataPort::run() {
                                   {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
     auto next = steady_clock::time_point::max();
     for (const Stranger& stranger : strangers_) {
-      // A complete hello waits for its epoch: nothing after it is read.
+      // The thread reads nothing after a complete hello until the epoch of that hello begins here.
       const bool waits = stranger.handshake.hello.missing() == 0 && !stranger.handshake.answered();
       polled.push_back({.fd = waits ? -1 : stranger.channel->socket().get(),
                         .events = stranger.channel->events(false, true),
@@ -140,7 +141,7 @@ void DataPort::accept_strangers() {
   }
 }
 
-// A stranger without a channel: no connection is waiting.
+// Returns a stranger without a channel if no connection waits to be accepted.
 absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
   Stranger stranger{.channel = nullptr, .deadline = steady_clock::now() + kStrangerTime};
   ASSIGN_OR_RETURN(FileDescriptor socket, accept_tcp(listener_));
@@ -153,8 +154,8 @@ absl::StatusOr<DataPort::Stranger> DataPort::accept_stranger() const {
   return stranger;
 }
 
-// Bytes after a hello may be in the channel already, where poll() does not see them: so both
-// messages are tried.
+// The channel may already have bytes that follow a hello, and poll() does not see these. So one
+// call tries to read both messages.
 DataPort::Fate DataPort::receive_from(Stranger& stranger) {
   DataListening& handshake = stranger.handshake;
   const Fate unfinished = steady_clock::now() >= stranger.deadline ? Fate::kGoes : Fate::kStays;

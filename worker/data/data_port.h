@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The port where ranks of other hosts connect for the data of collectives. The port exists as long
-// as the worker's process. A stranger must first prove that it knows the epoch's key. Until then
-// nothing else that it sends is used, and no byte after the proof is read. With certificates the
-// whole exchange is inside TLS (data_tls.h).
+// as the worker's process. A stranger must first prove that it knows the epoch's key. The port uses
+// nothing else that a stranger sends, and reads no byte that follows the proof. With certificates
+// the whole exchange is inside TLS (data_tls.h).
 //
 //   dialling rank                       listening rank
 //   DataHello (epoch, ranks, nonce) ->
@@ -66,9 +66,9 @@ class DataPort {
   void begin(DataEpoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
   void end() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The lower rank of a pair decides which of two connections is used: the first one that claims
-  // its peer's rank. True: the caller's is the first. If it fails later, unclaim() lets another one
-  // claim.
+  // Two ranks may have made two connections. The lower rank decides which of them is used: the
+  // first one that claims the peer's rank. True: the caller's connection is the first. If this
+  // connection fails later, unclaim() lets another one claim the rank.
   bool claim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
   void unclaim(int rank) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMemoryPage = 4096;
 constexpr int64_t kPiece = int64_t{2} << 20;  // Bytes over all layers that are touched at a time.
-constexpr std::chrono::microseconds kFound{20};  // Less time: the memory was already there.
+constexpr std::chrono::microseconds kFound{20};  // If it took less, the memory was already there.
 constexpr int kRest = 20;                        // A pause is this many times the work before it.
 
 // Bytes of a page in all layers.

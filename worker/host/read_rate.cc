@@ -21,7 +21,7 @@ constexpr int64_t kMeasuredBlock = int64_t{1} << 20;
 constexpr int64_t kMeasuredBlocks = kMeasuredBytes / kMeasuredBlock;
 constexpr int kMinPasses = 2;
 constexpr int kMaxPasses = 8;
-constexpr double kProcessorSeconds = 0.06;  // Enough, over all threads and passes.
+constexpr double kProcessorSeconds = 0.06;  // Enough CPU time for all threads and passes.
 
 double measured_seconds(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -35,10 +35,10 @@ double measure_read_rate(int threads, const std::vector<int>& processors) {
   const auto memory = allocate_memory(*host, kMeasuredBytes, "a measurement");
   if (!memory.ok()) return 0;
   std::byte* const data = memory->data();
-  // Pages that were never written share one page of memory.
+  // Writes all pages: pages that were never written would share one page of memory.
   for_each(pool, kMeasuredBlocks,
            [&](int64_t block) { std::memset(data + block * kMeasuredBlock, 1, kMeasuredBlock); });
-  std::atomic<uint64_t> sink{0};  // So that the reads are used.
+  std::atomic<uint64_t> sink{0};  // Has the sums, so that the compiler keeps the reads.
   double fastest = 0, used = 0;
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     if (pass >= kMinPasses && used >= kProcessorSeconds) break;

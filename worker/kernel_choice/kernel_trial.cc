@@ -204,7 +204,7 @@ ShapeTrials::Worst ShapeTrials::compare(const Outputs& found, const Outputs& sum
   });
 }
 
-// Error 1: a bit differs.
+// Its error is 1 if a bit differs, else 0.
 ShapeTrials::Worst ShapeTrials::compare_bits(const Outputs& found, const Outputs& whole) const {
   return worst_of(std::min(found.rows, whole.rows), [&](int64_t row) {
     for (int64_t col = 0; col < found.cols; ++col) {

@@ -48,7 +48,8 @@ std::optional<Linear> linear_of(const Program& program, const Instruction& instr
   return linear;
 }
 
-// The first weight of each shape. A rank without columns has nothing to compute.
+// The first weight of each shape. A linear without columns on this rank has nothing to compute, and
+// is left out.
 std::map<LinearShape, int> shapes_of(const Program& program) {
   std::map<LinearShape, int> shapes;
   for (const Instruction& instruction : program.instructions()) {
@@ -138,7 +139,8 @@ std::string names_of(const std::vector<const KernelEntry*>& candidates) {
   return names;
 }
 
-// Tries all kernels of one shape. If memory is short, that kernel and later ones stay unproven.
+// prove() tries all unproven kernels of one shape. If there is no memory for a kernel's trial, this
+// kernel and later ones stay unproven.
 class Prover {
  public:
   Prover(const TrialPlace& place, const ProofOptions& options, Proof& proof)

@@ -48,7 +48,8 @@ class ProofCache {
   ProofCache(const ProofCache&) = delete;
   ProofCache& operator=(const ProofCache&) = delete;
 
-  // Fills in what is known. A kernel is refused if the process ended twice during its trial.
+  // Adds the results that the file has. A kernel is refused if the process ended twice in its
+  // trial.
   void load(Proof* proof);
   // Records that this trial begins and may end the process.
   void begin(const Trial& next, const Proof& proof);

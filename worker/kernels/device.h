@@ -79,7 +79,7 @@ class Device {
     return nullptr;
   }
 
-  // How its kernels reach memory of other devices of the host; null: they cannot.
+  // How kernels of this device reach memory of the host's other devices; null: they cannot.
   virtual PeerAccess* peer_access() { return nullptr; }
 
   // The value of KernelArgs::queue.

@@ -44,10 +44,10 @@ struct Half {
   uint16_t bits;
 };
 
-// One layer's state on this rank. For attention: `pages` KV pages of page_bytes, which the kernel's
-// entry computes. Only the kernel knows the layout within a page. For other operators: a state
-// block for each of `pages` slots, float32 [rows, cols] as in program.Block. At position 0 of a
-// sequence the contents of its block are undefined, and count as zeros.
+// One layer's state on this rank. For attention: `pages` KV pages of page_bytes each, a number that
+// the kernel's entry computes. Only the kernel knows the layout within a page. For other operators:
+// a state block for each of `pages` slots, float32 [rows, cols] as in program.Block. At position 0
+// of a sequence the contents of its block are undefined, and count as zeros.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;

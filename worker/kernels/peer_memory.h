@@ -54,7 +54,7 @@ struct PeerGroup {
 // Rows of float32 on each rank, which are replaced by their sums in rank order, 0 + 1 + 2 ...
 struct PeerSum {
   std::byte* data = nullptr;
-  int64_t stride = 0;  // In bytes, as below.
+  int64_t stride = 0;  // In bytes, like all strides in this file.
   int64_t row_bytes = 0;
   int64_t rows = 0;
 };
@@ -91,8 +91,8 @@ class PeerAccess {
   // Maps another rank's memory. Null on an error. Call close() when no queued work uses the memory.
   virtual PeerMemory* open(const PeerHandle& peer, std::string* problem) = 0;
   virtual void close(const PeerHandle& peer, PeerMemory* memory) = 0;
-  // Queues the exchange. All ranks make the same calls in the same order and with the same sizes; a
-  // sum may have any size.
+  // Queues the exchange. All ranks make the same calls in the same order and with the same sizes.
+  // The rows of a sum may have any size: the kernel cuts them into pieces that fit a slot.
   virtual const char* all_reduce(const PeerGroup& group, const PeerSum& sum) = 0;
   virtual const char* all_gather(const PeerGroup& group, const PeerGather& gather) = 0;
   // all_reduce of in[1], then the kernel add_norm with these arguments, in one kernel and with the

@@ -282,8 +282,8 @@ absl::Status check_shared_bytes(const program::Program& program, int64_t memory_
       memory_text(bytes), memory_text(memory_free));
 }
 
-// True if all ranks on this device may have old and new weights in memory for a while. Ranks on a
-// GPU never have both.
+// True if there is memory for the old and the new weights of all ranks on this device at the same
+// time. Ranks on a GPU never have both.
 bool has_room_beside(const cluster::Assignment& assignment, const Backend& backend) {
   if (!backend.device->is_host()) return false;
   int64_t bytes = 0;
@@ -296,8 +296,8 @@ bool has_room_beside(const cluster::Assignment& assignment, const Backend& backe
   return memory_free <= 0 || 2 * bytes <= memory_free / ranks_here(assignment);
 }
 
-// Runs `function` on a new thread of low priority: ranks of this host come first. The priority of
-// the calling thread does not change.
+// Runs `function` on a new thread of low priority, so that it does not slow ranks of this host. The
+// priority of the calling thread does not change.
 template <typename Function>
 void at_low_priority(const Function& function) {
   std::thread([&] {

@@ -72,8 +72,9 @@ struct Run {
 struct AbortRunning {};
 // Send nothing more; earlier messages are still sent. Reading continues.
 struct FinishSending {};
-// The connection is over. The last action, once, when no work is running. OK: the coordinator went
-// away, or stop(). kPermissionDenied: it refused this worker. kInternal: the device failed.
+// The last action, sent once, when the connection is over and no work is running. OK: the
+// coordinator went away, or stop(). kPermissionDenied: it refused this worker. kInternal: the
+// device failed.
 struct End {
   absl::Status status;
 };

@@ -19,10 +19,12 @@ using session_action::FinishSending;
 using session_action::Run;
 using session_action::Send;
 
-// The coordinator sends a Start and the null step together, and otherwise waits for answers.
+// The maximum of messages that wait. The coordinator needs only two, a Start and the null step,
+// which it sends together: otherwise it waits for each answer.
 constexpr size_t kMaxQueued = 16;
 
-// The weights' place and how they are read: everything that their stamp does not include.
+// The checkpoint or seed of the weights and how they are read: all that their stamp does not
+// include.
 std::string source_of(const cluster::Assignment& assignment) {
   return fmt::format("{}#{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
                      assignment.random_seed(), assignment.embedding_in_file());
@@ -200,7 +202,7 @@ void SessionCore::run_load(const Task& task, const std::string& stamp) {
       task);
 }
 
-// If another task has arrived meanwhile, the result is dropped.
+// Drops the result if another task has arrived since this preload began.
 void SessionCore::on_preload_done(const Running& done, WorkResult result) {
   if (!preload_.has_value() || preload_->assignment != done.task.assignment) return;
   if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.stamp);
@@ -255,7 +257,7 @@ void SessionCore::give_up(int64_t now, const Running& done, const WorkResult& re
   hang_up(now, kHangUpMs, result.device);
 }
 
-// Cancelling a call drops messages in flight: the coordinator must receive them first.
+// Cancelling a call drops messages in flight, so the coordinator must receive them before that.
 void SessionCore::hang_up(int64_t now, int64_t patience_ms, absl::Status why) {
   actions_.push_back(FinishSending{});
   ending_ = std::move(why);

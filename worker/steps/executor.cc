@@ -57,7 +57,7 @@ KernelCost moved_bytes(const KernelArgs& args) {
 
 }  // namespace
 
-// Everything except addresses, for the largest step.
+// A call without addresses, with the rows of the largest step.
 Executor::Call Executor::shape(const Program& program, const Instruction& instruction,
                                const KernelEntry* kernel) {
   Call call;
@@ -100,8 +100,8 @@ int64_t buffer_bytes(const Program& program, const Bindings& bindings, int threa
          align_memory(scratch);
 }
 
-// kernel_cost() counts operands that have an address. Ids of experts (int32) get none: they are
-// unknown.
+// kernel_cost() counts only operands that have an address. Ids of experts (int32) get no address,
+// because a plan does not know which experts a step uses.
 std::vector<KernelCost> instruction_costs(const Program& program, const Bindings& bindings,
                                           const StepView& step) {
   StepView view = step;

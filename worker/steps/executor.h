@@ -28,8 +28,8 @@ namespace lockstep {
 // largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
-// The minimum of bytes and operations of each instruction, for a step with the rows of `step`. A
-// view costs nothing, a collective the bytes that it produces. Nothing is run.
+// The bytes and operations that each instruction needs at least, for a step with the rows of
+// `step`. A view costs nothing; a collective costs the bytes that it produces. Nothing is run.
 std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
                                           const StepView& step);
 
@@ -90,7 +90,7 @@ class Executor {
     int rows = kTokenRows;  // The row domain that decides whether there is anything to do.
     const KernelEntry* kernel = nullptr;
     KernelArgs args;
-    std::vector<int64_t> boundaries;  // all_gather: in groups of columns that are stored together.
+    std::vector<int64_t> boundaries;  // all_gather: counted in groups of columns stored together.
     bool shared = false;              // all_gather: all ranks see its result.
     Call* norm = nullptr;             // all_reduce: the next call, if that is its add_norm.
     int state = -1;                   // Index in the State; -1: the operator has none.

@@ -38,7 +38,7 @@ int64_t layer_block_bytes(const Program& program, const Bindings& bindings, int 
   return align_memory(block.rows() * block.cols() * static_cast<int64_t>(sizeof(float)));
 }
 
-// The part of a rank's memory for KV pages and state blocks.
+// The bytes of this rank's memory that KV pages and state blocks may take.
 int64_t room_for_state(const PageBudget& budget) {
   int64_t bytes = budget.memory_bytes;
   if (bytes > 0) return budget.free_bytes > 0 ? std::min(bytes, budget.free_bytes) : bytes;

@@ -28,7 +28,7 @@ int64_t block_bytes_of(const program::Program& program, const Bindings& bindings
 struct PageBudget {
   int64_t memory_bytes = 0;  // The maximum; 0: `fraction` of the free memory.
   int64_t free_bytes = 0;    // Free now, with the weights loaded; 0: unknown.
-  int64_t total_bytes = 0;   // The machine's or container's; 0: unknown.
+  int64_t total_bytes = 0;   // The GPU's, machine's or container's; 0: unknown.
   int64_t weight_bytes = 0;  // The weights of this rank.
   int ranks_here = 1;        // Ranks that share this memory.
   double fraction = 0.8;     // The part of this rank's memory to take, if memory_bytes is 0.

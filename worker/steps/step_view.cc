@@ -121,7 +121,7 @@ bool wants_logits(const cluster::Output& output) {
   return output.want_logits() || output.raw_ids_size() > 0;
 }
 
-// The next `count` elements of a buffer that is large enough.
+// The next `count` elements of a buffer that is large enough; null if `count` is 0.
 template <typename T>
 T* share(std::vector<T>& buffer, int64_t& taken, int64_t count) {
   if (count == 0) return nullptr;

@@ -3,8 +3,8 @@
 // gigabyte sooner, but then the file system decides the kernels' speed: on ext4 with large folios,
 // a loop over a mapping ran at 81 to 102 % of the speed of a loop over huge pages. Evicted pages
 // are read from the disk in the middle of a step. And if the file changed, the weights would
-// change, or a read would raise SIGBUS. The sums cost nothing: what was just read is still in the
-// caches.
+// change, or a read would raise SIGBUS. Checksums take almost no time, since the bytes that were
+// just read are still in the CPU's caches.
 #include "worker/weights/packed_cache.h"
 
 #include <fcntl.h>

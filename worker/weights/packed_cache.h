@@ -44,8 +44,8 @@ class PackedCache {
   using IsPresent = std::function<bool(int64_t begin, int64_t bytes)>;
 
   // Fills `data`. Bytes for which `is_present` is true are not read, but their sums are checked.
-  // False, and `data` is zeros, if there is no file with exactly that many bytes, or loading was
-  // cancelled.
+  // False if there is no file. False, and `data` is zeros, if the file cannot be used (another
+  // size, key or owner, or a wrong sum) or if loading was cancelled.
   bool load(std::span<std::byte> data, Parallel& parallel, const std::atomic<bool>* cancelled,
             const IsPresent& is_present = nullptr) const;
 

@@ -42,7 +42,7 @@ std::string recipe_of(const Weight& weight, const KernelEntry* packer, const Pan
     text += part;
   };
   if (weight.paired()) text += "paired:";
-  if (side_by_side(weight)) {  // The weight is one row of all pieces.
+  if (side_by_side(weight)) {  // All pieces together are one row.
     for (const Piece& piece : weight.pieces()) add(piece);
     return text;
   }

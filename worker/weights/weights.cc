@@ -84,7 +84,7 @@ struct Staging {
   std::vector<uint16_t> scales;
   std::vector<uint16_t> minima;
   std::array<Buffer, 2> buffers;  // Empty if blocks are packed in place.
-  int next = 0;                   // The buffer to fill next: the one filled earlier.
+  int next = 0;                   // The buffer to fill next: its last use is longer ago.
 
   void fit(int64_t rows, int64_t cols, const std::optional<Quantization>& kind) {
     const auto grow = [](auto& buffer, int64_t count) {
@@ -352,7 +352,7 @@ absl::StatusOr<Weights> Weights::load(const Program& program, const Bindings& bi
       return loader.retained(begin, count);
     };
     if (options.cache->load(memory, parallel, options.cancelled, there)) return weights;
-    loader.plan(plan, nullptr);  // The cache cleared all.
+    loader.plan(plan, nullptr);  // The failed load() has cleared `memory`.
   }
   RETURN_IF_ERROR(loader.read(parallel, plan));
   if (options.cache != nullptr) options.cache->store(memory, parallel, options.cancelled);

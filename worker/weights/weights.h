@@ -61,7 +61,7 @@ class Weights {
   // The weight as kernels take it. Valid as long as the Weights are, moves included.
   const TensorView& view(int weight) const { return views_[weight]; }
   int64_t bytes() const { return memory_.bytes(); }
-  // Replaces a weight that was not loaded.
+  // Uses this mapped weight in place of one that was not loaded.
   void take(MappedWeight weight);
   // The bytes of all weights as they are in memory; only for a CPU.
   std::span<const std::byte> contents() const {

@@ -31,9 +31,9 @@ struct CollectiveChoice {
 
 // `met` connects the ranks through host memory. When they have met, every rank calls this function.
 // Ranks on CPUs keep `met`. Ranks on GPUs use NCCL if each has its own GPU and the library, and all
-// could connect; else they go through the host. If all GPUs also reach each other's memory, sums
-// and small gathers use it. All ranks report the same text, except for its part about a rank's own
-// library.
+// could connect; else their values go through the host. If all GPUs can also read and write each
+// other's memory, sums and small gathers go through that memory. All ranks report the same text,
+// except for its part about a rank's own library.
 absl::StatusOr<std::unique_ptr<Collective>> device_collective(std::unique_ptr<Collective> met,
                                                               Device& device,
                                                               const DeviceMeeting& meeting,

@@ -67,7 +67,8 @@ class DirectCollective final : public Collective {
     return link_->all_gather(gather);
   }
 
-  // Finishes other_ first: work that other_ has queued may never end unless other_ ends it.
+  // Finishes other_ before it waits for the device in link_: work that other_ has queued may never
+  // end unless other_ ends it.
   absl::Status finish() override {
     const absl::Status status = other_->finish();
     if (!status.ok()) link_->abort();
@@ -79,7 +80,7 @@ class DirectCollective final : public Collective {
 
  private:
   const std::unique_ptr<PeerLink> link_;
-  std::unique_ptr<Collective> other_;  // Destroyed first: the link waits for the device.
+  std::unique_ptr<Collective> other_;  // Destroyed first, see finish().
   std::atomic<int64_t> wait_ns_{0};
 };
 

@@ -269,7 +269,7 @@ absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out
     int first = nccl_.group_start();
     for (int r = 0; r < ranks() && first == kSuccess; ++r) {
       if (bytes(r) == 0) continue;
-      // Within a group the result of a call is unknown before the group ends.
+      // Between group_start() and group_end() the results of calls are unknown.
       const int result = nccl_.broadcast(r == rank() ? own : part(r), part(r), bytes(r), kUint8, r,
                                          comm, device_.queue());
       if (result != kInProgress) first = result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staging memory has the matrix without gaps. The last copy of a call reads this memory. The next
-// call need not wait before it overwrites the memory: it does so by a copy, which is queued later.
+// Staging memory has the matrix without gaps. A call's last copy reads this memory, and may still
+// be queued when the next call begins. That call need not wait: it overwrites the memory by a copy
+// that is queued after the other one.
 #include "worker/collectives/devices/staged.h"
 
 #include <algorithm>

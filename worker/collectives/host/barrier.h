@@ -33,8 +33,9 @@ class Barrier {
   // time that it waited to *wait_ns.
   absl::Status wait(Clock::time_point deadline, int64_t* wait_ns);
 
-  // Ends the group on all ranks of this host; `number` is the rank that caused the end, by its
-  // number in the group. The first cause wins. Async-signal-safe.
+  // Ends the group on all ranks of this host. `number` is a rank's number in the group, for
+  // messages: the rank that is gone, or that aborted the group, or that found the failure. The
+  // first cause wins. Async-signal-safe.
   void fail(Failure failure, int64_t number);
 
   // OK while the group has not ended.

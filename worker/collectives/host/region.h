@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the ranks of one host share: a header, two slots per rank of the group for the
-// data that it sends, then values that all ranks see. Ranks of other hosts have slots, too: the
-// rank here that receives their data writes it there. Processes map one sealed memfd, threads use
-// plain memory; the layout is the same.
+// The memory that the ranks of one host share: a header, two slots for each rank of the group, with
+// the data that the rank sends, then values that all ranks see. Ranks of other hosts have slots
+// here, too: the rank of this host that receives their data writes it into these slots. Processes
+// map one sealed memfd, threads use plain memory; the layout is the same.
 #pragma once
 
 #include <atomic>
@@ -51,12 +51,12 @@ struct RegionHeader {
   int64_t numbers[kMaxRegionRanks];  // Ranks' numbers in the group, ascending.
   ProcessIdentity processes[kMaxRegionRanks];
 
-  // The next three are read in every call, and written only if a rank sleeps or fails.
-  // The low 8 bits of `failure` are the Failure; the other bits are the number in the group of the
-  // rank that it names.
+  // The next three members are read in every call, and written only if a rank sleeps or fails. The
+  // low 8 bits of `failure` are the Failure; the other bits are a rank's number in the group, for
+  // messages (see Barrier::fail()).
   alignas(128) std::atomic<uint32_t> failure{0};
   std::atomic<uint32_t> sleepers{0};
-  std::atomic<uint32_t> doorbell{0};  // The futex: changes when sleepers must look again.
+  std::atomic<uint32_t> doorbell{0};  // The futex; changes when sleepers must check again.
 
   // 128 bytes each, since CPUs fetch lines in pairs.
   struct alignas(128) Rank {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages have fixed sizes. A peer sends a Hello. It gets one Answer: at once if it is refused,
-// else, with the memfd, when all ranks have come. Both ends run on one machine and check that their
-// versions are equal, so plain structs suffice. Other users of the machine can read the socket's
-// name only while rank 0 listens, so none of them can take the name first. Connections from other
-// users' processes are dropped.
+// Messages have fixed sizes. A peer sends a Hello and gets one Answer. A refusal is sent at once;
+// the other Answers, with the memfd, are sent when all ranks have come. Both ends run on one
+// machine and check that their versions are equal, so plain structs suffice. Other users of the
+// machine can read the socket's name only while the first rank listens, so none of them can take
+// the name first. Connections from other users' processes are dropped.
 #include "worker/collectives/host/rendezvous.h"
 
 #include <poll.h>
@@ -324,7 +324,7 @@ absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
     FileDescriptor memory;
     const Received received = receive_message(*socket, bytes_of(answer), &memory);
     if (received.outcome == Received::kNothing) continue;
-    if (received.outcome == Received::kGone) return nullptr;  // Rank 0 may be restarted.
+    if (received.outcome == Received::kGone) return nullptr;  // The first rank may be restarted.
     if (received.bytes != sizeof(answer) || answer.magic != kHelloMagic ||
         answer.version != kVersion) {
       return failed_precondition("rank {} does not use version {} of the meeting", first_rank(args),

@@ -33,7 +33,7 @@ bool send_message(const FileDescriptor& socket, std::span<const char> message, i
 struct Received {
   enum { kMessage, kNothing, kGone } outcome;
   size_t bytes = 0;
-  bool descriptor_lost = false;  // A descriptor was sent, but this process had no room for it.
+  bool descriptor_lost = false;  // A descriptor was sent, but this process may not open one more.
 };
 Received receive_message(const FileDescriptor& socket, std::span<char> buffer,
                          FileDescriptor* passed);

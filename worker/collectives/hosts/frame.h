@@ -2,8 +2,8 @@
 // How a rank's part of a collective is sent between hosts: as frames, each a header and some bytes.
 // Both ends know from their own arguments how many bytes of which call come next, so a header only
 // confirms this: no size is ever taken from the wire, and no byte is put in its place before its
-// header was checked. The last frame of a connection may be a goodbye: the group has ended, and
-// why. This file has no socket; frames are bytes.
+// header was checked. The last frame of a connection may be a goodbye, which says that the group
+// has ended, and why. This file has no socket; frames are bytes.
 #pragma once
 
 #include <sys/uio.h>
@@ -77,9 +77,9 @@ class FrameReader {
   bool done() const { return done_; }
 
   // Fills `parts` (two or more) with places for the next bytes, and returns how many parts it
-  // filled. First these are places for a header and, in a separate buffer, for the frame's first
-  // bytes. When the header is verified, they are the frame's place in the piece. Must not be called
-  // if done().
+  // filled. Until a frame's header is complete, these are places for the header and, in a separate
+  // buffer, for the frame's first bytes. After the header was verified, they are the memory of the
+  // piece where the frame's other bytes belong. Must not be called if done().
   size_t next(std::span<iovec> parts);
   // Reports that this many bytes were received. kUnavailable: they were changed on their way.
   // kInternal: the other side is in another call. kAborted: it said goodbye. Messages are clauses

@@ -25,7 +25,7 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr size_t kParts = 64;  // Runs of memory per system call.
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(20);
-constexpr auto kQuiet = std::chrono::milliseconds(2);  // A peer silent for this time has sent all.
+constexpr auto kQuiet = std::chrono::milliseconds(2);  // A peer silent for so long sends no more.
 
 }  // namespace
 
@@ -111,7 +111,7 @@ absl::StatusOr<TcpLinks::Moved> TcpLinks::send(Link& link) {
 
 absl::StatusOr<TcpLinks::Moved> TcpLinks::receive(Link& link) {
   Moved moved = Moved::kNothing;
-  for (int reads = 0; reads < 2 && !link.reader.done(); ++reads) {  // A header, and what follows.
+  for (int reads = 0; reads < 2 && !link.reader.done(); ++reads) {  // For a header, then its bytes.
     std::array<iovec, kParts> parts;
     const absl::StatusOr<size_t> bytes =
         link.end.channel->receive(std::span(parts).first(link.reader.next(parts)));

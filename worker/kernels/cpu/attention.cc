@@ -17,8 +17,8 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Adds the one visible `key` of a pair at the mask's edge: the value of the other key is cleared,
-// since even 0 * NaN would be NaN.
+// Adds one key of a pair whose other key the query does not see. The value of the other key is
+// cleared, since even 0 * NaN would be NaN.
 template <typename F>
 void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* weights,
                  const KeyBlock<F>& block, int64_t key) {
@@ -114,7 +114,7 @@ void attend_tile(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
 }
 
 // Processes all queries from `query` on, in tiles of kQueries, then of fewer. The first tile
-// prefetches the block ahead.
+// prefetches the next block, `ahead`.
 template <typename F, int kQueries>
 void attend_block(const AttentionJob<F>& job, Queries<F>& all, int64_t query,
                   const KeyBlock<F>& block, const KeyBlock<F>& ahead, int64_t begin) {
@@ -207,7 +207,7 @@ void attend_rows(const AttentionJob<F>& job, Queries<F>& all, int64_t begin, int
   }
 }
 
-// For steps with few (row, KV head) pairs per thread. The parts of a row's keys are distributed
+// Used if a step has few (row, KV head) pairs per thread. The parts of a row's keys are distributed
 // over threads, a batch at a time. Each part has its own sums, which are then merged in order.
 template <typename F>
 struct SharedParts {

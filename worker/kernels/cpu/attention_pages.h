@@ -21,7 +21,7 @@ struct AttentionJob {
   int64_t v_stride;
   int64_t chunk_bytes;
   int page_shift;      // A page has 1 << page_shift chunks.
-  float max_factor;    // For query codes: a sum of k_padded products with 8-bit codes fits 31 bits.
+  float max_factor;    // The largest query code: with it, sums of k_padded products fit 31 bits.
   const float* sinks;  // [heads], or null.
 
   explicit AttentionJob(const KernelArgs& kernel_args)
@@ -58,7 +58,8 @@ struct VisibleKeys {
   int64_t last;
   typename F::Element* values;  // Null if values are not in the keys.
 
-  // A chunk that no query sees may be in a page that is already freed: a visible chunk replaces it.
+  // A chunk that no query sees may be in a page that is already freed. In its place the block has
+  // the address of a chunk that is seen.
   KeyBlock<F> block(int64_t begin) const {
     KeyBlock<F> found;
     found.v_stride = job.v_stride;

@@ -34,7 +34,7 @@ struct Queries {
   float** out;                  // [count]
   int64_t* position;            // [count], ascending
   Softmax part;                 // Over the keys of this part.
-  Softmax whole;                // Over the parts before it.
+  Softmax whole;                // Over the keys of all earlier parts.
   float* scores;                // [tile][kKeyBlock]
   typename F::Factor* weights;  // [tile][kKeyBlock]
   float* fit;                   // [tile], kScaled: the weights' scale

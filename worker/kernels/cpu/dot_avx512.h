@@ -74,7 +74,7 @@ inline Quads low_nibbles(Quads a) { return {_mm512_and_si512(a.v, _mm512_set1_ep
 inline Quads high_nibbles(Quads a) { return low_nibbles({_mm512_srli_epi16(a.v, 4)}); }
 
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) >= 4
-// In a loop with the intrinsic, GCC 12 copies each sum.
+// Assembly: in a loop with the intrinsic, GCC 12 would copy each sum.
 inline Sums dot_quads(Quads u, Quads s, Sums c) {
   asm("vpdpbusd %2, %1, %0" : "+v"(c.v) : "v"(u.v), "v"(s.v));
   return c;

@@ -37,7 +37,7 @@ int64_t group_routes(const TensorView& ids, int64_t experts, int32_t* order, int
     }
     begins[e + 1] = end;
   }
-  for (int64_t r = 0; r < ids.rows; ++r) {  // begins[id] becomes the place of its next row.
+  for (int64_t r = 0; r < ids.rows; ++r) {  // begins[id] becomes the place of id's next route.
     order[begins[*ids.row<int32_t>(r)]++] = static_cast<int32_t>(r);
   }
   return count;

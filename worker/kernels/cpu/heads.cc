@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear: each head's columns of a row times the head's matrix. If the matrix is [in, out]:
-// fma from 0 over the columns of x, in order. If [out, in]: sixteen partial sums in the order of
-// the columns, then the tree over the lanes. A thread reads a part of a head's matrix once for a
-// few rows at a time. head_dot: the sum of x * y * weight over each head, in sixteen partial sums
-// as above, times v. join_heads, expand_heads: copies.
+// head_linear: each head's columns of a row times the head's matrix. If the matrix is [in, out], a
+// sum is one fma after the other from 0, over the columns of x in order. If it is [out, in], a sum
+// is sixteen partial sums in the order of the columns, which the tree of vec.h then adds. A thread
+// reads a part of a head's matrix once for a few rows at a time. head_dot: the sum of x * y *
+// weight over each head, in sixteen partial sums as above, times v. join_heads, expand_heads:
+// copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"

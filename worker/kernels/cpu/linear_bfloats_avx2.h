@@ -52,7 +52,7 @@ struct NarrowBFloats : PlainSums {
       ahead.prefetch(panel);
       const auto add = [&]<bool kEarlier>() {
         const std::byte* from = panel + 32 * first;
-        asm("" : "+r"(from));  // Loaded twice: keeping it would cost a register of sums.
+        asm("" : "+r"(from));  // Two loads: a copy would cost a register of sums.
         __m256 weights[kCount];
 #pragma GCC unroll 4
         for (int q = 0; q < kCount; ++q) {

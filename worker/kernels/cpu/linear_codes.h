@@ -3,9 +3,10 @@
 // has done it), and how sums are scaled. A row is rounded to int8 in the weight's groups, so that
 // the products of a group add up exactly in 32 bits, in any order; then, group by group in order,
 //   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)
-// where codes is the sum of the group's codes of x. x scale is largest / 127, or for int4 a power
-// of two, which is added to the exponent of the weight's scale. q8c has one scale for all of a row
-// (K <= 131072, or 32 bits overflow) and is scaled once, at the end.
+// where codes is the sum of the group's codes of x. The x scale is the group's largest magnitude /
+// 127. For int4 it is a power of two, whose exponent is added to that of the weight's scale. q8c
+// has one scale for all of a row (K <= 131072, or 32 bits overflow), and its sums are scaled once,
+// at the end.
 // A row with an element that is not finite, or for int4 above 127 * 2^62, gives NaN.
 // Stored weights are unsigned: 128 or 8 is added to their codes. A group's sum starts at the
 // negative of what these offsets add to it.
@@ -109,8 +110,8 @@ struct CodeRows {
     }
   };
 
-  // Adds a group's dot products of one row, times its scales, to the row's sums. `numbers`: the
-  // row's, `stride` apart.
+  // Adds a group's dot products of one row, times its scales, to the row's sums. `numbers` has the
+  // row's numbers of that group, one every `stride` * 4 bytes.
   [[gnu::always_inline]] static void scale_row(const Scales& scales, const std::byte* numbers,
                                                int64_t stride, const Sums& left, const Sums& right,
                                                Vec& sum0, Vec& sum1) {

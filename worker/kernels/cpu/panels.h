@@ -3,7 +3,7 @@
 // A matrix [N, K] is panels of 32 columns (rows of N); a panel is an optional header and then units
 // of K in order. A unit holds, for 32 columns:
 //   float32, float16  1 element of K, [32]
-//   bfloat16          2 elements, [32][2], the later one first (dot.h has the reason); odd K: + 0
+//   bfloat16          2 elements, [32][2], the later one first (see dot.h); odd K: the last is 0
 //   quantized         a group: bfloat16 scales, then minima if the kind has them, each interleaved
 //                     as columns 0, 16, 1, 17, ...; then codes as below. K is filled up to whole
 //                     groups with codes that mean 0.
@@ -61,8 +61,8 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
   return layout;
 }
 
-// The layout for kernels with tile instructions: units without scales in between are merged until a
-// row of x has 64 bytes in one.
+// The layout for kernels with tile instructions: units without scales in between are merged, so
+// that a merged unit has 64 bytes of a row of x.
 [[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight) {
   const PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);
@@ -76,9 +76,9 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
   return n % 16 * 2 + n / 16;
 }
 
-// int4 kinds times int8: an exponent is added to a scale, so both stay in a range in which the
-// result is a normal number. Weight scales below 2^-66 count as zero, above 2^66 as just below it;
-// scales of activations are 2^-60 .. 2^62.
+// For int4 weights the exponent of a row's scale is added to that of a weight's scale. Both have
+// ranges in which the result is a normal number: weight scales below 2^-66 count as zero, those
+// above 2^66 as just below it; scales of activations are 2^-60 .. 2^62.
 constexpr int kMinPower = -60, kMaxPower = 62;
 constexpr int kMinScale = -66, kMaxScale = 66;
 

@@ -12,7 +12,7 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-constexpr int64_t kScoreCost = 64;  // The cost of an expert's score in plain elements.
+constexpr int64_t kScoreCost = 64;  // An expert's score costs as much as this many elements.
 
 // The softmax over the chosen entries, or over all if `picks` is null. Other entries become
 // meaningless.

@@ -22,8 +22,8 @@ inline Vec exp2_below(Vec x) {
   return scale_by_power(p, n);
 }
 
-// The softmax of some queries over some keys: sums relative to the highest score. Scores are in
-// units of ln 2, so that exp() of a score is a power of 2.
+// The softmax of some queries over some keys: sums relative to the highest score. Scores are stored
+// divided by ln 2, so that e^score is 2 to the power of the stored number.
 struct Softmax {
   float* highest;      // [queries]
   float* total;        // [queries]
@@ -38,7 +38,7 @@ struct Softmax {
   }
 };
 
-// Adds the keys of `next` to `into`.
+// Merges the softmax over the keys of `next` into that of `into`.
 inline void merge(const Softmax& into, const Softmax& next, int64_t count, int64_t padded) {
   for (int64_t q = 0; q < count; ++q) {
     const float before = into.highest[q], found = next.highest[q];

@@ -43,8 +43,8 @@ struct TileConfig {
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Registers 0 to 3 have the sums of two halves of 32 rows by two halves of a panel, at 2 * half of
-// rows + half of panel; 4 and 5 the halves of the rows; 6 and 7 the halves of the panel.
+// Register 2 * i + j has the sums of half i of 32 rows by half j of a panel (i and j are 0 or 1).
+// Registers 4 and 5 have the two halves of the rows, 6 and 7 the two halves of the panel.
 constexpr int kRowTile = 4, kWeightTile = 6;
 
 // While an object exists the thread's tile registers belong to it. kBytes: the bytes of a row in

@@ -21,8 +21,8 @@ constexpr int64_t kPanel = kPackRows;
 #endif
 }
 
-// How a panel is prefetched while it is read: of the two lines that each 128 bytes have, `lines`
-// are prefetched `distance` bytes ahead. kInFourPages: as four_pages.h describes.
+// How a panel is prefetched while it is read: `lines` says which of the two lines of every 128
+// bytes are prefetched, `distance` how many bytes ahead. kInFourPages: as four_pages.h describes.
 struct Ahead {
   enum class Lines : uint8_t { kNone, kFirst, kSecond, kBoth };
   static constexpr int64_t kInFourPages = -1;

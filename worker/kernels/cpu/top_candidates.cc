@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // For every output, as its OutputSpec requests: block sums, the noisy winner (the token with the
 // largest edited logit plus noise), the best by edited and by raw logit, and a copy of the logits.
-// First, threads process slices of blocks: sums, each block's largest value, noise. Then the best
-// are found. The k-th largest of the blocks' largest values is a lower bound of the k-th best, so
-// few blocks are read again. NaN counts as -inf in sums and is ordered after all numbers.
+// First, each thread processes slices of blocks: it computes their sums, each block's largest value
+// and the noise. Then the best are found. The k-th largest of the blocks' largest values is a lower
+// bound of the k-th best, so few blocks are read again. NaN counts as -inf in sums and is ordered
+// after all numbers.
 #include "base/numbers/math.h"
 #include "worker/kernels/cpu/scratch.h"
 #include "worker/kernels/cpu/vec.h"
@@ -251,7 +252,7 @@ void push(T* heap, int64_t& size, const T& value, const Before& before) {
   heap[at] = value;
 }
 
-// The count-th largest of `values`, or -inf if there are fewer.
+// The count-th largest of `values`; -inf if there are not more than `count` values.
 float bound_of(const float* values, int64_t size, int64_t count, float* heap) {
   if (count >= size) return -kInfinity;
   const auto before = [](float a, float b) { return a > b; };

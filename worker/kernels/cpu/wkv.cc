@@ -17,7 +17,7 @@ struct Sums {
   Vec below;  // The sum of weights.
   Vec scale;
 
-  // Adds v with the weight e^exponent, after the present sums are multiplied by e^shift.
+  // Adds v with the weight e^exponent, after it has multiplied the present sums by e^shift.
   Sums with(Vec v, Vec exponent, Vec shift) const {
     const Vec old = scale + shift, largest = max(old, exponent);
     const Vec kept = exp(old - largest), added = exp(exponent - largest);

@@ -102,7 +102,7 @@ __device__ float query_of(const TensorView& q, int64_t row, int64_t col) {
   return widen(rounded);
 }
 
-// One row and query head. Needs at least kKeyBlock threads, and one per column.
+// A block computes one row and query head. It needs at least kKeyBlock threads, and one per column.
 template <typename T>
 __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params) {
   __shared__ float query[kMaxDim], scores[kKeyBlock];

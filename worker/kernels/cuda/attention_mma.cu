@@ -77,7 +77,7 @@ __device__ void copy_block(const TiledAttention& params, const Tile& tile, int b
   }
 }
 
-// Two pairs' queries, rounded like keys.
+// Loads the queries of two pairs, rounded like keys.
 template <int kDim>
 __device__ void load_queries(const TiledAttention& params, const Pair (&pairs)[2],
                              Words4 (&queries)[kDim / 16][kWarp]) {
@@ -117,8 +117,8 @@ __device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 1
   }
 }
 
-// Replaces the scores of one pair by probabilities relative to the highest so far, in pairs of
-// bfloat16. Returns the factor by which the earlier sums are rescaled.
+// Replaces the scores of one pair by probabilities relative to the highest score so far, in words
+// of two bfloat16. Returns the factor by which the earlier sums are rescaled.
 template <int kKeyCount>
 __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, int half,
                                 int first_key, Softmax& softmax, Products<kKeyCount>& scores,

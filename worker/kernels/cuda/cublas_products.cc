@@ -183,7 +183,7 @@ const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
                               .out_aligned = is_aligned(out.data) && is_aligned(out.row<float>(1)),
                               .has_bias = bias.data != nullptr});
   if (memory.plain) return plain(args);
-  // The result is the same for all numbers of rows: the program decides where a view begins.
+  // The check has the same result for all numbers of rows: the program decides where a view begins.
   if (!is_aligned(x.data) || !is_aligned(weight.data)) {
     if (!std::exchange(memory.said_unaligned, true)) {
       report(text_of(memory.shape) + ": an input is not aligned to " +

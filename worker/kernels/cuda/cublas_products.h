@@ -26,14 +26,15 @@ inline constexpr int64_t kBucketEnds[] = {1, 8, 64, 8192, kMaxStepRows};
 inline constexpr int64_t kOperandAlign = 16;
 
 // All that decides the algorithm, except the number of rows. Planned memory is aligned to more than
-// kOperandAlign, so only a rank's columns of a wider matrix have another address or stride.
+// kOperandAlign. So the alignment, or a stride, can differ only for views of a rank's columns of a
+// wider matrix.
 struct ProductShape {
   DType type = DType::kNone;  // The type of the weight and of x.
   int64_t depth = 0;
   int64_t cols = 0;
   int64_t x_stride = 0;
   int64_t out_stride = 0;
-  bool out_aligned = true;  // Output rows are aligned to kOperandAlign; else to elements.
+  bool out_aligned = true;  // False: output rows are aligned only to their elements.
   bool has_bias = false;
 
   auto key() const {

@@ -185,7 +185,7 @@ class CudaDevice final : public Device {
   }
   const char* synchronize() override {
     note(cudaStreamSynchronize(stream_));
-    note(cudaGetLastError());  // A refused launch.
+    note(cudaGetLastError());  // Reports a refused launch, too.
     return text_of(error_);
   }
   int64_t mark() override {
@@ -204,7 +204,7 @@ class CudaDevice final : public Device {
     cudaError_t none = cudaSuccess;
     error_.compare_exchange_strong(none, error);
   }
-  // Like note(), also while a capture takes the calls.
+  // For calls that queue work. While a capture takes them, end_capture() reports their errors.
   void note_queued(cudaError_t error) {
     if (!capturing_) return note(error);
     if (capture_error_ == cudaSuccess) capture_error_ = error;

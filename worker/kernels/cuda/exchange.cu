@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and gathers over memory that devices share (peer_memory.h). The data is cut into pieces,
-// which the blocks of threads take in turn. Each block has a channel. For a piece it copies its
-// rank's part into its slot, meets the same block of the other ranks, and reads their slots. Sums
-// are in rank order from 0, whichever rank adds and however data is cut: the same bits on every
-// rank and for any rows. A small sum may be combined with the add_norm that reads it. Reads bypass
-// stale caches: an acquire precedes every read of a slot.
+// Sums and gathers over memory that devices share (peer_memory.h). The data is cut into pieces.
+// Block b of n blocks of threads processes the pieces b, b + n, b + 2n ..., and has its own
+// channel. For a piece it copies its rank's part into its slot, meets the same block of the other
+// ranks, and reads their slots. Sums are in rank order from 0, whichever rank adds and however data
+// is cut: the same bits on every rank and for any rows. A small sum may be combined with the
+// add_norm that reads it. Reads bypass stale caches: an acquire precedes every read of a slot.
 #include "worker/kernels/cuda/exchange.h"
 #include "worker/kernels/cuda/norm_row.h"
 #include "worker/kernels/cuda/system_scope.h"
@@ -54,7 +54,8 @@ class Channel {
     return group_.memory[rank]->slots[(number_ - 1) % 2][blockIdx.x];
   }
 
-  // False: a rank did not come, or must not be waited for. No further call is allowed then.
+  // False: a rank did not come in time, or the exchanges have ended. No further call is allowed
+  // then.
   __device__ bool meet() {
     __shared__ uint32_t came[kMaxPeers];
     __syncthreads();  // The slot is complete, and slots of the last meeting were read.
@@ -169,7 +170,7 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant_
   }
 }
 
-constexpr int kMaxNormThreads = 1024;  // Four floats of a full slot each.
+constexpr int kMaxNormThreads = 1024;  // Together they have a full slot, four floats each.
 
 // A block sums whole rows, in as many exchanges as a row fills slots, and then computes the row's
 // norm. Only one block per multiprocessor, or registers would be too few.

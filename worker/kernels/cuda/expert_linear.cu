@@ -107,7 +107,8 @@ __global__ void expert_kernel(Numbers<float> rows, Numbers<float> weight, Tensor
   out.row<float>(order[tile.begin + r])[first_col + n] = sum;
 }
 
-// Row i of `to` is the row of route order[i]; every `each` routes have the same row.
+// Copies the row of route order[i] to row i of `to`; `each` neighbouring routes have the same row
+// of x.
 template <typename From, typename To>
 __global__ void copy_sorted_kernel(TensorView from, TensorView to, const int32_t* order,
                                    int64_t each) {
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
   const ExpertTile tile = tiles[blockIdx.x];
   if (tile.rows == 0) return;
   Product product = experts;
-  product.function = Function::kNone;  // So that pairs cost no registers.
+  product.function = Function::kNone;  // A constant: the code for pairs needs no registers.
   product.x.data = experts.x.row<uint16_t>(tile.begin);
   product.x.rows = tile.rows;
   product.to_row = order + tile.begin;

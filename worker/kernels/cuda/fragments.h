@@ -14,8 +14,9 @@ namespace lockstep::device {
 
 inline constexpr int64_t kStripeRows = 16;
 inline constexpr int64_t kUnitDepth = 64;
-// The canonical order of sums: K in slices, each from zero in order of its steps, the slices added
-// in order. It does not matter to the bits which block computes a slice, or what else it computes.
+// The canonical order of sums: K is cut into slices. The products of a slice are added to zero in
+// the order of its steps; then the sums of the slices are added in order. No bit depends on which
+// block computes a slice, or on what else that block computes.
 inline constexpr int64_t kSliceUnits = 16;
 
 constexpr int64_t stripes_of(int64_t rows) { return (rows + kStripeRows - 1) / kStripeRows; }
@@ -69,8 +70,8 @@ void pack_paired_fragments(const PackArgs& args);
 // Rows of x are read eight numbers at a time, from multiples of 16 bytes. Rows of float32, and rows
 // that are not aligned to 16 bytes, are copied into scratch as rows of this many 16-bit numbers.
 constexpr int64_t copied_stride(int64_t depth) { return (depth + 7) / 8 * 8; }
-// A ScratchBytesFn. If rows are parts of wider rows it counts a copy, though their address may make
-// that unnecessary.
+// A ScratchBytesFn. If rows are parts of wider rows it counts a copy of them, though a call whose
+// rows have aligned addresses makes no copy.
 int64_t mma_scratch_bytes(const KernelArgs& largest, int threads);
 // The same for wgmma, which copies x as whole units.
 int64_t wgmma_scratch_bytes(const KernelArgs& largest, int threads);

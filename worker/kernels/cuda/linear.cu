@@ -11,7 +11,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
 // A block computes a tile of rows by as many columns, kPer * kPer outputs per thread, and reads
-// kDepth of k at a time into shared memory. No bit depends on these.
+// kDepth of k at a time into shared memory. These sizes change no bit.
 constexpr int kSide = 16;
 template <int kPer, int kDepth>
 struct Tile {

@@ -34,7 +34,8 @@ bool is_whole(const TensorView& x) {
          reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
 }
 
-// Blocks of the same stripes run at the same time, so that memory is read once for all rows.
+// Blocks with the same stripes are neighbours, which run at the same time. So the weights are read
+// from memory once for all rows.
 template <DType kWeight, typename T, int kStripes, int kTiles>
 __global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
     stream_kernel(Product product, unsigned of_rows) {

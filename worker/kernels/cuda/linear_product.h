@@ -28,7 +28,7 @@ struct Product {
     float* to = out.row<float>(to_row == nullptr ? row : to_row[row]);
     to[col] = biased(col, sum);
   }
-  // Stores the sums 2 * col and 2 * col + 1 of a row.
+  // Stores column `col` of a row: the function of sum 2 * col (gate) times sum 2 * col + 1 (up).
   __device__ void store_pair(int64_t row, int64_t col, float gate, float up) const {
     if (row >= x.rows || col >= out.cols) return;
     const float found = function_of(function, factor, biased(2 * col, gate));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product for few rows: it takes as long as reading the weights. A warp reads kStripes stripes
-// of weights over one slice of K straight into registers, some units ahead, and x from the cache. A
-// block's warps have different slices of the same stripes, and add their sums in shared memory.
+// of weights over one slice of K straight into registers, some units before it multiplies them, and
+// x from the cache. A block's warps have different slices of the same stripes, and add their sums
+// in shared memory.
 #pragma once
 
 #include "worker/kernels/cuda/streamed_slice.h"
@@ -10,7 +11,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 
 inline constexpr int kMaxStreamWarps = 8;
 
-// The weights and rows that a block multiplies: kStripes stripes, kTiles * 8 rows of x.
+// The first of the kStripes stripes, and of the kTiles * 8 rows of x, that a block multiplies.
 struct StreamPlace {
   int first_stripe;
   int64_t first_row;
@@ -35,7 +36,7 @@ struct Partials {
 // The place of one sum of the block: its row of x, and the weight's rows.
 template <int kTiles>
 struct SumPlace {
-  int number;  // Its number in C.
+  int number;  // The sum's number in C (mma.h).
   int64_t row;
   int stripe;
   int group;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product for many rows: a block computes 128 columns for 128 rows. Units of its eight stripes
-// and of its rows are copied to shared memory two ahead, by cp.async; each of eight warps has 2
-// stripes and 64 rows, with the slice's sums and the totals in registers.
+// and of its rows are copied to shared memory by cp.async, two units before they are multiplied.
+// Each of eight warps has 2 stripes and 64 rows, with the slice's sums and the totals in registers.
 #pragma once
 
 #include "worker/kernels/cuda/linear_tile_stage.h"
@@ -11,7 +11,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 template <DType kWeight, typename T>
 struct WarpTile {
   static constexpr int kStripes = 2, kTiles = 8;
-  int stripe;  // The first one, among the block's stripes.
+  int stripe;  // The warp's first stripe, among the block's.
   int row;
   int lane;
   WeightWords<kWeight> words[kStripes];
@@ -75,8 +75,8 @@ struct WarpTile {
           totals[s][tile][i]);
     });
   }
-  // Uses `own`, the thread's numbers in shared memory, which a loop can index: an unrolled loop
-  // would contain the function 32 times.
+  // Copies the totals to `own`, the thread's part of shared memory, which a loop can index. A loop
+  // over registers must be unrolled, and would contain the code of the function 32 times.
   __device__ void store_pairs(const Product& product, const TilePlace& place, float* own) {
 #pragma unroll
     for (int s = 0; s < kStripes; ++s) {

@@ -58,7 +58,8 @@ __device__ void fill_stage(const Product& product, const TilePlace& place, int u
   using Bytes = device::FragmentBytes<kWeight>;
   using Stage = TileStage<kWeight>;
   constexpr int kPieces = Stage::kUnit / 16, kRowPieces = Stage::kRow / 16;
-  constexpr int kRows = kTileThreads / kRowPieces;  // Even, so all keep the order of halves.
+  // Even: the rows of a thread are all even or all odd, so their halves have the same order.
+  constexpr int kRows = kTileThreads / kRowPieces;
   const int thread = static_cast<int>(threadIdx.x);
   const int left = product.stripes() - place.first_stripe;
   const std::byte* weights = product.weight + Bytes::kHead + unit * Bytes::kUnit +

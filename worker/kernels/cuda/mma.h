@@ -23,8 +23,9 @@ inline constexpr shim::Format kFormat{.widen = [](uint16_t bits) { return widen(
                                       .min_exponent = std::is_same_v<T, BF16> ? -126 : -14};
 #endif
 
-// C += A * B. Products are exact, their sum is float32. A GPU aligns the 17 numbers and truncates
-// them, each kind in its own way; the shim computes the bits of compute capability 9.0.
+// C += A * B. Products are exact, their sum is float32. A GPU aligns the 17 numbers of a sum and
+// truncates them; how it does this differs between kinds of GPUs. The shim computes the bits of
+// compute capability 9.0.
 template <typename T>
 __device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                                     uint32_t b1) {
@@ -111,9 +112,9 @@ __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const void* r
 #endif
 }
 
-// Copies 16 bytes from global to shared memory, both at multiples of 16: `bytes` of them, then
-// zeros. If `bytes` is 0 nothing is read. This thread may read them after wait_copies(), others
-// after a __syncthreads() that follows it.
+// Writes 16 bytes of shared memory: `bytes` of global memory, then zeros. Both addresses are
+// multiples of 16. If `bytes` is 0 nothing is read. This thread may read what was copied after
+// wait_copies(), other threads after a __syncthreads() that follows it.
 __device__ inline void copy_async(void* shared, const void* global, int bytes = 16) {
 #ifdef __CUDACC__
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

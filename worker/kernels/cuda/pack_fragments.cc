@@ -34,9 +34,10 @@ void pack_numbers(const PackArgs& args, const Unit& unit) {
   }
 }
 
-// int8: a lane has 16 bytes for each two steps, with four codes per word: bytes 0 and 2 are of A's
-// even words. int4: a lane has one word per step, with eight codes: the 4 bits from 4w and from 16
-// + 4w on are of A's word w.
+// int8: a lane has 16 bytes for each two steps. Each word of these has the four codes of two words
+// of A: bytes 0 and 2 are of an even word of A, bytes 1 and 3 of the odd word after it. int4: a
+// lane has one word per step, with eight codes: the 4 bits from 4w on and the 4 bits from 16 + 4w
+// on are of A's word w.
 template <DType kWeight>
 void put_code(const Unit& unit, int64_t row, int64_t col, int code) {
   constexpr Quantization kKind = *quantization(kWeight);

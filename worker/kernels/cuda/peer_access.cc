@@ -60,7 +60,7 @@ class CudaPeerAccess final : public PeerAccess {
   void close(const PeerHandle& peer, PeerMemory* memory) override {
     if (peer.process == this_process()) return;
     device_.use_from_this_thread();
-    std::string problem;  // If the peer's end released the memory, nothing is left to do.
+    std::string problem;  // An error means that the peer has ended: ignored.
     works(cudaIpcCloseMemHandle(memory), &problem);
   }
 

@@ -13,9 +13,9 @@ inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
 
-// attention on tensor cores: keys in splits of this many positions. If a step has at most kMaxParts
-// parts, scratch has them: a split's sums for a row and a head are one part, [head_dim] and the two
-// numbers of Softmax.
+// attention on tensor cores: keys are processed in splits of this many positions. The sums of one
+// split, for one row and head, are a part: [head_dim] and the two numbers of Softmax. Scratch has
+// room for kMaxParts parts; a step that would need more stores no parts.
 inline constexpr int kSplitKeys = 256;
 inline constexpr int kMaxMmaDim = 256;
 inline constexpr int64_t kMaxParts = int64_t{8} << 10;

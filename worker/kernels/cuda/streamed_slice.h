@@ -7,13 +7,14 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// The number of a warp's sums, in float32: [stripe][tile][number of C][lane].
+// The number of a warp's sums. They are float32, ordered as [stripe][tile][number in C][lane].
 template <int kStripes, int kTiles>
 inline constexpr int kStreamSums = kStripes* kTiles * 4 * kWarp;
 
 template <DType kWeight, typename T, int kStripes, int kTiles>
 struct StreamedSlice {
-  // 2 to 8 KiB of a warp's weights are loaded ahead, and x for some halves of units.
+  // kAhead units of weights (2 to 8 KiB per warp) and kHalvesAhead half units of x are loaded
+  // before they are multiplied.
   static constexpr int kAhead = WeightWords<kWeight>::kKind.bits == 16 || kStripes > 1 ? 2 : 4;
   static constexpr int kHalvesAhead = kTiles <= 2 ? 4 : 2;
   static_assert(2 * kAhead % kHalvesAhead == 0);

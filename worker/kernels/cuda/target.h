@@ -41,7 +41,7 @@ __device__ inline std::byte* dynamic_shared() {
 #endif
 }
 
-// One block per row, or up to 64 for wide rows; each thread strides over the rest.
+// For each row a block per kRowThreads columns, at most 64; threads stride over the columns left.
 inline constexpr int kRowThreads = 256;
 inline Grid row_grid(int64_t rows, int64_t cols) {
   const int64_t blocks = (cols + kRowThreads - 1) / kRowThreads;

@@ -91,7 +91,7 @@ struct WeightWords {
   }
   __device__ uint32_t scaled(int step, int w) const {
     constexpr uint32_t kOne = 0x3f803f80, kNoSum = 0x80008000;  // -0: x + -0 is x.
-    // 128 + x has x in the low bits of a bfloat16, if x is below 128.
+    // The bfloat16 128 + x has x in its low bits, if x is below 128.
     uint32_t code, less;
     if constexpr (kKind.bits == 4) {
       code = (codes[0].at[step] >> 4 * w & 0x000f000f) | 0x43004300;

@@ -19,8 +19,8 @@ struct alignas(16) Piece {
   T at[8];
 };
 
-// Word 4m + t of each 16 is word 4t + m of x: a thread writes the four with its m. Columns that x
-// lacks are zeros.
+// Word 4m + t of every 16 words is word 4t + m of x. A thread writes the four words of one m.
+// Columns that x lacks are zeros.
 template <typename From, typename To>
 __global__ void order_kernel(TensorView from, TensorView to) {
   const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
@@ -88,7 +88,8 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kWgmmaThreads
   cluster_meet();
 }
 
-// The multiprocessors of the current device; the shim has so few that blocks have several tiles.
+// The number of multiprocessors of the current device. For the shim it is so small that blocks
+// compute several tiles.
 int processors() {
 #ifdef __CUDACC__
   int device = 0, count = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear and gated_linear by wgmma, for compute capability 9.0. The rows of a tile change no bit:
-// tests and cuda_bench request each number of them.
+// linear and gated_linear by wgmma, for compute capability 9.0. The number of rows of a tile
+// changes no bit; tests and cuda_bench request each possible number.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"

@@ -14,7 +14,7 @@ struct WgmmaTile {
   static constexpr int kSums = kTileRows / 2;
   static constexpr int kUnits = static_cast<int>(device::kSliceUnits);
   Shared shared;
-  int warp;  // Its number among multiplying warps, and its stripe.
+  int warp;  // The warp's number among multiplying warps, and that of its stripe.
   int lane;
   RingPlace<Shared::kStages> at;
   Words2 scales;  // Scales of q8c's rows, for all columns.
@@ -55,7 +55,8 @@ struct WgmmaTile {
     if (lane < kCluster) barrier_arrive(shared.empty(stage), lane);
   }
 
-  // Adds up all units of a tile. The next two steps' words are loaded while two are multiplied.
+  // Adds up all units of a tile. While two steps are multiplied, the words of the next two are
+  // loaded.
   __device__ void add_units(int units) {
     uint32_t a[2][4], b[2][4];
     float sums[kSums];
@@ -112,8 +113,8 @@ struct WgmmaTile {
     }
   }
 
-  // Uses the thread's numbers in shared memory, which a loop can index: an unrolled loop would
-  // contain the function kSums / 2 times.
+  // Copies totals to the thread's part of shared memory, which a loop can index. A loop over
+  // registers must be unrolled, and would contain the code of the function kSums / 2 times.
   __device__ void store_pairs(const Product& product, int stripe, int64_t first_row) const {
     constexpr int kThreads = 2 * kWarpgroup;
     const int group = lane / 4, pair = lane % 4 * 2;

@@ -36,7 +36,7 @@ Barrier& barrier_at(uint32_t offset, int block) {
 // Bits 4 to 6 of an offset are combined with bits 7 to 9.
 uint32_t swizzled(uint32_t offset) { return offset ^ (offset >> 7 & 7) << 4; }
 
-// One row of a box, from one of its elements on: `bytes` exist, the rest are zeros.
+// Copies one row of a box, from one of its elements on: `bytes` of it exist, all others are zeros.
 void copy_row(std::byte* shared, uint32_t to, const std::byte* from, int64_t bytes, int row_bytes,
               bool swizzle) {
   for (int at = 0; at < row_bytes; at += kPiece) {

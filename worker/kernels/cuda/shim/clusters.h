@@ -21,7 +21,7 @@ std::byte* shared_of(int block);  // A block's dynamic_shared().
 
 void meet_cluster();  // Returns when all threads of the cluster have called it.
 
-// Returns when the condition holds: other threads, or late work, make it hold.
+// wait_until() returns when the condition holds. Other threads, or late work, make it hold.
 struct Condition {
   const void* self = nullptr;
   bool (*holds)(const void* self) = nullptr;
@@ -55,8 +55,8 @@ struct TensorMap {
   int element_bytes = 0;
   bool swizzled = false;  // Pieces of 16 bytes are exchanged within rows of 128 bytes.
 };
-// Copies the box that begins at (col, row) to the same offset in each block of `mask`, zeros for
-// what is outside of the matrix, then counts the bytes at that block's barrier.
+// Copies the box that begins at (col, row) to the same offset in each block of `mask`, with zeros
+// for elements outside of the matrix. Then the barrier of each of these blocks counts the bytes.
 void load_tile(uint32_t to, const TensorMap& map, int col, int row, uint32_t barrier,
                unsigned mask);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fibers by a switch of stacks: every thread of a block, or of a cluster of blocks, has one, and
-// runs until it waits or ends. When none can run, the waits that are over end: a wait for a block,
-// a cluster or a warp if all of its threads wait, a wait for a condition if it holds. If no wait is
-// over, late work is done. If there is none, the kernel would hang, or worse, on a GPU.
+// The threads of a kernel are fibers. Every thread of a block, or of a cluster of blocks, has a
+// stack, and a fiber runs until it waits or ends; then the stack is switched. When none can run,
+// the waits that are over end: a wait for a block, a cluster or a warp if all of its threads wait,
+// a wait for a condition if it holds. If no wait is over, late work is done. If there is none, the
+// kernel would hang, or worse, on a GPU.
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <algorithm>

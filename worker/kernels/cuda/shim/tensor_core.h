@@ -49,10 +49,10 @@ struct alignas(16) Factors {
   }
 };
 
-// c plus the sum of the 16 products a[i] * b[i], whose order does not matter. The largest exponent
-// is the largest sum of two factors' exponents, or c's; each of the 17 numbers is cut off towards
-// zero at 2^-25 of it, their sum is exact, and is cut off towards zero to float32. Every NaN has
-// the bits 0x7fffffff.
+// add_step() returns c plus the sum of the 16 products a[i] * b[i]; their order does not matter.
+// Let e be the largest sum of two factors' exponents, or the exponent of c if that is larger. Each
+// of the 17 numbers is cut off towards zero to a multiple of 2^(e - 25). Their sum is exact, and is
+// then cut off towards zero to float32. Every NaN has the bits 0x7fffffff.
 using StepFactors = Factors<16>;
 float add_step(const StepFactors& a, const StepFactors& b, float c);
 
