@@ -113,14 +113,14 @@ struct Lane4 {
   Floats unit;
   Floats low;
   Floats high;
-  Floats extreme;  // The first element of the largest magnitude.
+  Floats extreme;  // The first element with the largest magnitude.
 };
 
 // How a lane's elements become codes: x is about code * scale + minimum.
 struct Fit {
   Floats scale = all(0);
   Floats minimum = all(0);
-  Floats error = all(0);  // The sum of squares.
+  Floats error = all(0);  // The sum of squared errors.
 
   void take_better(const Fit& other) {
     const Ints better = other.error < error;
