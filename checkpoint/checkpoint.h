@@ -30,7 +30,8 @@ class Checkpoint {
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // By name, ascending.
 
-  // Null if there is none. Valid as long as the checkpoint, also when it is moved.
+  // Null if there is no such tensor. The pointer is valid as long as the checkpoint, also when the
+  // checkpoint is moved.
   const TensorInfo* find(std::string_view name) const;
 
   // The file that contains a tensor of this checkpoint.

@@ -54,8 +54,8 @@ class WeightSource {
 
   // Reads rows [row_begin, row_end) of a weight that passed check(), as float32: out[(row -
   // row_begin) * out_stride + col]. Each call reads every row of a transposed piece's source:
-  // request hundreds of rows at once if a weight has one. Interleaved columns are read together
-  // with the other columns between them.
+  // request hundreds of rows at once if a weight has a transposed piece. Interleaved columns are
+  // read together with the other columns between them.
   absl::Status read_rows(const program::Weight& weight, int64_t row_begin, int64_t row_end,
                          float* out, int64_t out_stride) const;
 
