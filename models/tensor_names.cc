@@ -30,7 +30,7 @@ constexpr Spelling kPrefixes[] = {
     {"gpt_neox.", ""},
     {"backbone.", ""},
     {"rwkv.", ""},
-    // A text model saved without its wrapper under the wrapper's names (Qwen3.5), and the reverse.
+    // A text model saved without its wrapper, but with the wrapper's names (Qwen3.5); the reverse.
     {"model.", "model.language_model."},
     {"model.language_model.", "model."},
     {"language_model.", ""},

@@ -41,7 +41,8 @@ struct Attention {
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
   // Normalizes q and k before rotation. If the config has use_qk_norm, it must be true.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
-  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // Only if it is true.
+  // The same, but only if use_qk_norm is true.
+  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);
   void rotate_nothing() { rotates.assign(rotates.size(), false); }
   // If there are windows, layers without one do not rotate.
   void rotate_with_windows(Keys& keys);

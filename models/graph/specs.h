@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The columns of rotary angles; see program.RopeTableAttrs and RopeAttrs.
+// The rotated columns of a head, and the table of their angles (program.RopeTableAttrs, RopeAttrs).
 struct Rope {
   int64_t head_dim = 0;
   int64_t rotary_dim = 0;
