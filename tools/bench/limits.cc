@@ -139,7 +139,7 @@ const std::byte* fill_memory() {
   return static_cast<const std::byte*>(memory);
 }
 
-// The rate in the faster order.
+// The rate with the faster of the two ReadOrders.
 double read_gb_per_s(const std::vector<int>& processors, int threads, const std::byte* memory) {
   const int64_t share = kReadBytes / threads;
   std::atomic<uint64_t> sum{0};

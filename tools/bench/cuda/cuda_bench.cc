@@ -31,7 +31,7 @@ constexpr int64_t kCycledBytes = int64_t{256} << 20;
 constexpr int64_t kPatternBytes = int64_t{4} << 20;
 constexpr int kRuns = 5;
 constexpr double kRunMicroseconds = 10000;
-constexpr double kMaxCaptured = 256;  // More than the copies of a weight.
+constexpr double kMaxCaptured = 256;  // Calls in a graph: more than a weight has copies.
 
 class Bench {
  public:
