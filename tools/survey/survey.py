@@ -51,7 +51,7 @@ def interpreter(release):
 
 
 def listed_architectures():
-    """The supported ones in docs/models.md."""
+    """The supported architectures in docs/models.md."""
     page = (ROOT / "docs/models.md").read_text()
     runs = page[:page.index("These names are refused")]
     return re.findall(r"^(?:\||-) `(\w+)`", runs, re.MULTILINE)
@@ -70,7 +70,7 @@ def names_differ(found, wanted):
 
 
 def rotary_differs(found, wanted):
-    """Both tables, if they differ; a class that computes its angles, without a table, agrees."""
+    """Both tables if they differ, else "". A class without a table (`wanted` is empty) agrees."""
     alike = len(found) == len(wanted) and all(
         abs(one[key] - other[key]) <= NEAR * abs(other[key])
         for one, other in zip(found, wanted) for key in other)

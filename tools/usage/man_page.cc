@@ -108,7 +108,7 @@ std::string usage_line(const CommandUsage& command) {
   return line;
 }
 
-// The section of one command. Flags in `shared` are only named there.
+// The section of one command. It has only the names of flags in `shared`.
 std::string command_section(const CommandUsage& command,
                             const std::map<std::string, std::vector<std::string>>& shared) {
   std::string page =
@@ -134,7 +134,7 @@ std::string command_section(const CommandUsage& command,
 }  // namespace
 
 std::string man_page(std::span<const CommandUsage> commands, const std::string& version) {
-  std::map<std::string, std::vector<std::string>> shared;  // The commands of each text.
+  std::map<std::string, std::vector<std::string>> shared;  // By key_of(): the commands.
   std::vector<std::string> order;
   for (const CommandUsage& command : commands) {
     for (const auto* options : {&command.arguments, &command.flags}) {

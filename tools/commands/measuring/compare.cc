@@ -81,7 +81,7 @@ class Computer {
 
   const std::unique_ptr<Model> model_;
   const FormedGroup group_;
-  uint64_t step_ = 0;  // The number of the null step.
+  uint64_t step_ = 0;  // The number of the last step; 0: the null step.
 };
 
 // Sums over all positions, and over those that have a next token.
@@ -229,7 +229,7 @@ absl::Status check_flags(const CompareFlags& flags, const Model& model) {
                           flags.window, model.max_context());
 }
 
-// The model of the flags, with the logits of every row.
+// The options of `model`, changed so that a step returns the logits of every row.
 ModelOptions step_options(const CompareFlags& flags, const Model& model) {
   ModelOptions options = model.options();
   options.max_context = flags.window;

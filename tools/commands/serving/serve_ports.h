@@ -62,7 +62,7 @@ class ServedPorts {
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
   // Closes idle connections; answers that have begun continue. The operator's port is not affected.
   void drain();
-  // Waits a short time for the ends of these answers over HTTP.
+  // Waits a short time until all answers over HTTP have ended.
   void wait_answered();
 
  private:
