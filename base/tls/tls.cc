@@ -25,8 +25,8 @@ namespace {
 // reading a record takes longer than sending it.
 constexpr int64_t kMaxOthers = 256;
 constexpr int64_t kBytesPerOther = 4096;
-// After this many bytes the caller has to call again: data records may be empty, and OpenSSL would
-// read on.
+// A call that has received this many bytes asks to be repeated. Otherwise OpenSSL would read on as
+// long as data records are empty.
 constexpr int64_t kBytesPerCall = 256 << 10;
 
 struct TlsSocket {
