@@ -20,7 +20,7 @@ struct Part;  // recipe.h
 // The place of a matrix in a file.
 struct StoredRows {
   const File* file = nullptr;  // The source's file.
-  int64_t offset = 0;          // The byte offset of its first element.
+  int64_t offset = 0;          // The byte offset of the matrix in the file.
   int64_t stride = 0;          // Elements from one row to the next.
 };
 
