@@ -22,9 +22,9 @@ namespace {
 
 // A rule's statement about its keys.
 enum class RuleKind {
-  kHarmless,    // They have no effect, whatever their value.
-  kHarmlessAt,  // No effect with these values; later rules decide on others.
-  kOnly,        // These values state what happens anyway; others are refused by name.
+  kHarmless,    // The keys have no effect, whatever their value.
+  kHarmlessAt,  // The keys have no effect with these values; later rules decide on other values.
+  kOnly,        // These values state what happens anyway; other values are refused by name.
   kUnknownAt,   // These values may change the computation.
 };
 
