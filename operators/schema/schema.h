@@ -29,8 +29,8 @@ struct OperandSchema {
   bool optional = false;  // Only after all required operands.
 };
 
-// Row domains of the operator's values. kSame: the same for all; kTokens, kOutputs: this one for
-// all; kTokensToOutputs: tokens for inputs, outputs for outputs; kOwn: check() decides.
+// Row domains: one for all values (kSame), tokens for all (kTokens), outputs for all (kOutputs),
+// tokens for inputs and outputs for outputs (kTokensToOutputs), or what check() accepts (kOwn).
 enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
 // Types of the values except ids. Inputs: kF32; kAlike: all float32 or all bfloat16;
 // kAlikeOrRounded: also rows rounded in groups. Outputs: kIdsFirst: the first is int32, the others
@@ -83,7 +83,7 @@ struct OperatorCall {
   std::array<OperandShape, kMaxInputs> in = {};  // In the row's order, matrices included.
   std::array<OperandShape, kMaxOutputs> out = {};
   OperatorAttrs attrs;
-  const ProgramFacts* program = nullptr;  // Null in a graph, which does not know these yet.
+  const ProgramFacts* program = nullptr;  // Null in a graph, which has no such facts.
   KvShape kv;                             // The pages that attrs name; programs only.
   BlockShape block;                       // The state block that attrs name, instead of `kv`.
 };
@@ -112,7 +112,7 @@ struct OperatorSchema {
   ColumnRule columns = ColumnRule::kOwn;
   RunBy run_by = RunBy::kKernel;
   StateKind state = StateKind::kNone;
-  bool effect = false;    // Never dead: it writes state, gives results or is a collective.
+  bool effect = false;    // Never removed: writes state, gives results or is a collective.
   bool in_place = false;  // Every kernel may write its first output over an input of its shape.
   // All other checks: further limits of attributes, columns of kOwn. Null: there are none.
   bool (*check)(const OperatorCall& call, Finding& finding) = nullptr;
