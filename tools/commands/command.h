@@ -19,7 +19,7 @@ namespace lockstep {
 struct Command {
   CLI::App* app = nullptr;
   std::function<absl::Status(Interrupt&)> run;
-  int exit_code = 0;  // For a command whose exit code differs from its status.
+  int exit_code = 0;  // The exit code if run() returns OK.
 };
 
 std::shared_ptr<Command> add_serve(CLI::App& parent);

@@ -17,9 +17,9 @@ struct LoadRecord {
   std::vector<float> gaps_ms;  // Between events with text, from the first such event on.
   int64_t text_events = 0;
   int64_t prompt_tokens = 0;  // By the server's count; 0: unknown.
-  int64_t output_tokens = 0;  // The same.
+  int64_t output_tokens = 0;  // By the server's count; 0: unknown.
   std::string failure;        // Empty: answered. Else its kind: "HTTP 429", "timeout".
-  std::string detail;         // For a failure.
+  std::string detail;         // Describes the failure.
 };
 
 }  // namespace lockstep

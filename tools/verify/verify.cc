@@ -60,7 +60,7 @@ class Verifier {
   const VerifyOptions& options_;
   const std::map<std::string, Counterpart> counterparts_;
   std::set<std::string> names_;            // The names of the model's values.
-  std::map<std::string, Wanted> wanted_;   // Read so far, by the model's value.
+  std::map<std::string, Wanted> wanted_;   // The matrices read so far, by the model's value.
   std::map<int, Comparison> comparisons_;  // By rank 0's value.
   std::optional<Comparison> candidates_;   // For top_candidates, which makes no value.
 };

@@ -22,7 +22,7 @@ namespace lockstep {
 struct AnswerStats {
   int64_t prompt_tokens = 0;
   int64_t tokens = 0;
-  double first_seconds = 0;  // Until its first token.
+  double first_seconds = 0;  // Until the first token.
   double seconds = 0;
   bool stopped = false;  // By stop().
 };
