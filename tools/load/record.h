@@ -9,8 +9,8 @@
 namespace lockstep {
 
 struct LoadRecord {
-  double scheduled_s = 0;   // When it should be sent: latencies count from here.
-  double sent_s = 0;        // When the client started it.
+  double scheduled_s = 0;   // When the request was due: latencies count from here.
+  double sent_s = 0;        // When the client started to send it.
   double first_text_s = 0;  // For an answer without any text, when it finished.
   double last_text_s = 0;
   double end_s = 0;            // When the answer ended or failed.

@@ -21,7 +21,7 @@ namespace lockstep {
 
 struct VerifyOptions {
   double tolerance = 2e-4;  // Max error, relative to the value's largest element.
-  int64_t rows = 512;       // Per step: a longer prompt takes several.
+  int64_t rows = 512;       // Rows per step; a longer prompt takes several steps.
 };
 
 // The largest error of one value, over all rows and ranks.
