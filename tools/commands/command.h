@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
                                                                 ServiceOptions options,
                                                                 Interrupt& interrupt);
 
-// 0 for success, 2 for errors that the user can fix, 1 for our own faults.
+// 0 for success, 2 for errors that the user can fix, 130 for an interruption, 1 for our own faults.
 int exit_code_of(const absl::Status& status);
 
 }  // namespace lockstep

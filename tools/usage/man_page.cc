@@ -56,7 +56,7 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
-// Paragraphs. A line with two blanks is a part of an example or of a table, and stays a line.
+// Paragraphs. A line with two blanks in a row belongs to an example or a table, and stays a line.
 std::string paragraphs(const std::string& text) {
   std::string page;
   bool is_verbatim = false;

@@ -65,7 +65,8 @@ class Verifier {
   std::optional<Comparison> candidates_;   // For top_candidates, which makes no value.
 };
 
-// "model.layers.0.mlp.down_proj" for its sum or gathered value: "....down_proj.bf16.all".
+// The model's value from which a program's value was made: "model.layers.0.mlp.down_proj" for
+// "model.layers.0.mlp.down_proj.bf16.all".
 std::string Verifier::name_of_model(const std::string& name) const {
   std::string known = name;
   while (!known.empty() && !names_.contains(known)) {

@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
   return std::vector<std::string>{std::move(text)};
 }
 
-// Splits every text into windows, each with the tokens that the tokenizer adds at the start.
+// Splits every text into windows. Each begins with the begin token if the tokenizer adds one.
 absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const Model& model) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(flags));
   if (model.tokenizer() == nullptr) {

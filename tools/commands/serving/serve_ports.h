@@ -60,7 +60,8 @@ class ServedPorts {
   std::string names() const;
   // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
-  // Closes idle connections; answers that have begun continue. The operator's port is not affected.
+  // Closes idle HTTP connections of clients; answers that have begun continue. The gRPC port and
+  // the operator's port are not affected.
   void drain();
   // Waits a short time until all answers over HTTP have ended.
   void wait_answered();
