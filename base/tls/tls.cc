@@ -153,7 +153,7 @@ absl::StatusOr<Key> key_in(const std::string& bytes) {
   return key;
 }
 
-// The server's own certificate, then those that lead to an authority.
+// Uses the first certificate as this side's own, and the others as its chain to an authority.
 absl::Status use_chain(SSL_CTX* context, const std::string& bytes) {
   ASSIGN_OR_RETURN(std::vector<Certificate> chain, certificates_in(bytes));
   if (SSL_CTX_use_certificate(context, chain[0].get()) != 1) {
