@@ -39,7 +39,7 @@ struct Attention {
   // Every layer sees all positions and rotates q and k; the scale is head_dim^-0.5.
   Attention(const Sizes& sizes, const Norm& norm);
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
-  // Normalizes q and k before rotation. If the config has use_qk_norm, it must be true.
+  // Normalizes q and k before rotation. use_qk_norm and its other names must be true or missing.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
   // The same, but only if use_qk_norm is true.
   void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);

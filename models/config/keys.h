@@ -90,7 +90,8 @@ class Keys {
     refuse(key, fmt::format(format, std::forward<Args>(args)...));
   }
   void fail(const absl::Status& status);  // Its message begins with "key: " or "key.member: ".
-  // Reads the members of the object `key`; their errors become errors of these keys.
+  // Reads the members of the object `key` through their own Keys. Their errors are errors here,
+  // too.
   void inside(std::string_view key, const std::function<void(Keys&)>& read);
 
   absl::Status finish();
