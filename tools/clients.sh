@@ -41,7 +41,7 @@ guidellm() {
     --disable-console-interactive --output kind=console
 }
 
-# With HF_HUB_OFFLINE, aiperf takes the folder's path for a model's name on the hub.
+# With HF_HUB_OFFLINE, aiperf treats the folder's path as the name of a model on the hub.
 aiperf() {
   env -u HF_HUB_OFFLINE "$venv/aiperf/bin/python" tools/clients/aiperf_client.py "$url" "$root/demo"
 }
