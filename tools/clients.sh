@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Other projects' clients of OpenAI's API, against a server with the demo model and a server with a
-# model that calls a tool: litellm, langchain-openai, openai-agents, guidellm, aiperf,
-# lm-evaluation-harness and SGLang's serving benchmark, which get the base URL and, if they count
-# tokens, the tokenizer; and vLLM's own HTTP tests, which start their own servers.
+# Other projects' clients of OpenAI's API, against two servers: one with the demo model, one with a
+# model that calls a tool. litellm, langchain-openai, openai-agents, guidellm, aiperf,
+# lm-evaluation-harness and SGLang's serving benchmark get the base URL and, if they count tokens,
+# the tokenizer. vLLM's own HTTP tests start their own servers.
 #   tools/clients.sh [CLIENT...]     default: all
 # Installs each client into build/clients on its first run. All take about 7 GB, with torch. Alone,
 # sglang takes 0.9 GB without torch, and vllm 0.5 GB. aiperf takes 1.2 GB in a folder of its own,

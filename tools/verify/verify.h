@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a group's values with those of a reference, the results of transformers or of another
-// program: the error of each, and the first that differs.
+// Compares a group's values with those of a reference, which are the results of transformers or of
+// another program. Gives the error of each value, and the first value that differs.
 #pragma once
 
 #include <cstdint>
