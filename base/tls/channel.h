@@ -12,7 +12,7 @@ struct ssl_st;
 
 namespace lockstep {
 
-// Does not own its descriptor, which is non-blocking. One thread.
+// Does not own its descriptor, which is non-blocking. Used by one thread.
 class Channel {
  public:
   enum class Outcome {
