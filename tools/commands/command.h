@@ -63,7 +63,8 @@ struct RunOptions {
   // device per local worker.
   int threads() const;
   absl::StatusOr<std::vector<std::string>> devices() const;
-  // `service` with the values above and the arguments of local workers. Sets the log level.
+  // `service` with the results of these functions, and the arguments of local workers. Sets the log
+  // level.
   absl::StatusOr<ServiceOptions> service_options() const;
 };
 

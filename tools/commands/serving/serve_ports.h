@@ -40,7 +40,7 @@ struct PortFlags {
   TlsFiles tls;                       // For all three ports.
   std::vector<std::string> insecure;  // Ports that may use plain text off loopback.
   std::string api_keys;               // A file; "": any client may call.
-  int lowest_priority = 0;            // The smallest priority for clients without keys.
+  int lowest_priority = 0;            // The min priority of requests if there are no keys.
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 
@@ -63,7 +63,7 @@ class ServedPorts {
   // Closes idle HTTP connections of clients; answers that have begun continue. The gRPC port and
   // the operator's port are not affected.
   void drain();
-  // Waits a short time until all answers over HTTP have ended.
+  // Waits until all answers over HTTP have ended, for at most a second.
   void wait_answered();
 
  private:
