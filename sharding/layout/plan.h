@@ -31,7 +31,7 @@ struct Plan {
   // stay whole.
   std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, 1, kVocabBlock};
 
-  // Whether values over this axis are split. reduce splits neither hidden nor latent.
+  // Whether values over this axis are split. One rank: never. Only gather splits hidden and latent.
   bool splits(Axis axis) const;
   // The units of `rank`. For kKvHeads, they cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;
