@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tensors that a graph needs and a checkpoint's headers lack, and those that it does not
-// read.
+// Finds the tensors that a graph needs and a checkpoint's headers lack, and the tensors in the
+// headers that the graph does not read.
 #pragma once
 
 #include <string>
