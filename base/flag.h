@@ -54,8 +54,8 @@ std::string text_of(const Flag& flag);
 // The two lists in one.
 std::vector<Flag> join(std::vector<Flag> first, const std::vector<Flag>& second);
 
-// The arguments that give another process, which has the same flags, these values. `defaults` are
-// the same flags over unchanged options; a value equal to its default is left out.
+// The arguments with which another process that has the same flags gets these values. `defaults`
+// are the same flags with their default values; values equal to these are left out.
 std::vector<std::string> arguments_of(const std::vector<Flag>& flags,
                                       const std::vector<Flag>& defaults);
 

@@ -103,8 +103,8 @@ class Builder {
            fail(fmt::format("more than {} values and keys", limits_.values));
   }
 
-  // Puts a value at the parser's position; null if a limit is exceeded. The pointer is valid while
-  // the value is open, because its parent gets no other member until then.
+  // Puts a value at the parser's position; null if a limit is exceeded. The pointer is valid until
+  // the value is closed, because its parent gets no other member before.
   Tree* add(Tree value) {
     if (!count()) return nullptr;
     if (open_.empty()) {

@@ -28,13 +28,13 @@ inline constexpr int64_t kMaxLogBytes = 1 << 20;  // The max size of queued line
 // oldest are dropped, and a line says how many. Thread-safe.
 class BackgroundSink;
 
-// Receives what spdlog's functions log while it exists, at this process' level. Only one exists at
-// a time.
+// Receives the lines that spdlog's functions log while this object exists; spdlog's level for the
+// process stays as it is. Only one object exists at a time.
 class Log {
  public:
   struct Options {
     LogFormat format = LogFormat::kText;
-    bool background = false;  // If false, the thread that logs writes.
+    bool background = false;  // If false, the logging thread writes each line itself.
     int descriptor = 2;       // For background lines; others go to standard error.
   };
   explicit Log(const Options& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds the rate of log lines that untrusted clients can cause: one per period, with the number of
-// events that it stands for.
+// Bounds the rate of log lines that untrusted clients can cause: one line per period, which says
+// how many events it stands for.
 #pragma once
 
 #include <chrono>

@@ -9,7 +9,8 @@
 namespace lockstep {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // The distances from `a` so far to each prefix of `b`.
+  // For each prefix of `b`: its distance to the letters of `a` that were read so far.
+  std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {
     size_t diagonal = std::exchange(row[0], i + 1);
@@ -24,7 +25,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::vector<std::string_view> nearest(std::string_view name, std::vector<std::string_view> names,
                                       size_t count) {
-  constexpr size_t kMaxLetters = 256;  // The table has one column per letter of `name`.
+  constexpr size_t kMaxLetters = 256;  // edit_distance() allocates a number per letter of `name`.
   name = name.substr(0, kMaxLetters);
   std::vector<std::pair<size_t, std::string_view>> by_distance;
   for (const std::string_view known : names) {

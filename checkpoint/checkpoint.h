@@ -30,7 +30,8 @@ class Checkpoint {
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // By name, ascending.
 
-  // Null if there is none. Valid as long as the checkpoint, also when it is moved.
+  // Null if there is no such tensor. The pointer is valid as long as the checkpoint, also when the
+  // checkpoint is moved.
   const TensorInfo* find(std::string_view name) const;
 
   // The file that contains a tensor of this checkpoint.
@@ -42,8 +43,8 @@ class Checkpoint {
   // stamp() waits until the last write is 20 ms old. Other mounts and copies of the same files have
   // other stamps.
   absl::StatusOr<std::string> stamp() const;
-  // Distinguishes these weights from others, in any process and on any host or mount: for each file
-  // its size, its header, and a checksum of 4 KiB from the middle of every tensor, because
+  // A text that identifies these weights, in any process and on any host or mount: the size and
+  // header of each file, and a checksum of 4 KiB from the middle of every tensor, because
   // fine-tuning may change only one matrix. Calls `alive` for each tensor.
   absl::StatusOr<std::string> contents(const ProgressCallback& alive = {}) const;
   // Each file's modification time: remounts, images and `cp -p` keep it.

@@ -21,7 +21,8 @@ struct TensorSpec {
 };
 int64_t stored_bytes(const TensorSpec& tensor);
 
-// The beginning of a file: the length, and the JSON that places the tensors one after another.
+// The beginning of a file: the length of the JSON, then the JSON. The tensors follow in this order,
+// without gaps.
 std::string safetensors_header(const std::vector<TensorSpec>& tensors);
 
 class CheckpointWriter {

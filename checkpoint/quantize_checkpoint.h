@@ -18,7 +18,7 @@ struct QuantizeOptions {
   std::map<std::string, DType> kinds;  // By name of a matrix or stack; other tensors are copied.
   int64_t shard_bytes = int64_t{4} << 30;
   std::function<void(int64_t done, int64_t total)> progress = {};  // Bytes; on the calling thread.
-  std::function<bool()> cancelled = {};  // Before each block, on any thread; true: kCancelled.
+  std::function<bool()> cancelled = {};  // Before each block, on any thread. True: kCancelled.
 };
 
 // Writes into `folder`, which exists. The codes equal those computed when the same matrices are

@@ -44,7 +44,7 @@ absl::Status read_codes(const Checkpoint& checkpoint, const std::string& name,
   bytes.col_end = (rectangle.col_end + 1) / 2;
   std::vector<uint8_t> pairs(bytes.rows() * bytes.cols());
   RETURN_IF_ERROR(checkpoint.read_stored(tensor, bytes, pairs.data()));
-  const int flip = kind.minimum ? 0 : 8;  // Two's complement of 4 bits.
+  const int flip = kind.minimum ? 0 : 8;  // 8: codes are 4 bits in two's complement.
   for (int64_t row = 0; row < rectangle.rows(); ++row) {
     const uint8_t* from = &pairs[row * bytes.cols()];
     int8_t* to = codes + row * rectangle.cols();

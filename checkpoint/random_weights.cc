@@ -28,7 +28,7 @@ int64_t inputs_of(const program::Piece& piece) {
 }
 
 Distribution distribution_of(const program::Piece& piece, program::Role role) {
-  constexpr float kDeviation = 1.7320508f;  // sqrt(3): the spread of standard deviation 1.
+  constexpr float kDeviation = 1.7320508f;  // sqrt(3): this spread has standard deviation 1.
   switch (role) {
     case program::NORM:
       return {1.0f, 0.1f};
@@ -63,7 +63,7 @@ void fill_row(uint64_t key, int64_t col_begin, int64_t count, Distribution distr
   for (int64_t i = 0; i < count; ++i) {
     uint32_t x = low + (first + static_cast<uint32_t>(i)) * 0x9e3779b9u;
     x = (x ^ (x >> 16)) * 0x7feb352du;
-    x ^= high;  // Otherwise two rows would be shifted copies.
+    x ^= high;  // Otherwise two rows would be shifted copies of each other.
     x = (x ^ (x >> 15)) * 0x846ca68bu;
     // 24 bits with sign, which a float represents exactly.
     const int32_t drawn = static_cast<int32_t>(x ^ (x >> 16)) >> 8;

@@ -11,7 +11,8 @@
 namespace lockstep {
 namespace {
 
-// For a tensor or a weight: far above any real one, far below overflow of sums and bytes.
+// The max elements of a tensor or a weight: far more than a real one has, and few enough that sums
+// and bytes cannot overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 Rectangle rectangle_of(const program::Piece& piece) {
@@ -101,7 +102,7 @@ std::vector<Part> parts_of(const program::Weight& weight, int64_t row_begin, int
   std::vector<Part> parts;
   for (const StackedRows& rows :
        beside ? stacked_rows(weight, 0, weight.cols()) : stacked_rows(weight, row_begin, row_end)) {
-    int64_t begins = 0;  // The position of this piece in all pieces.
+    int64_t begins = 0;  // The first stacked row (column) of this piece.
     for (const program::Piece& piece : weight.pieces()) {
       const MatrixShape placed = placed_shape(piece);
       const int64_t size = beside ? placed.cols : placed.rows;

@@ -29,8 +29,8 @@ absl::Status check_recipe(const program::Weight& weight);
 // Whether pieces follow each other along columns: in a BIAS or a NORM, which has one row.
 bool side_by_side(const program::Weight& weight);
 
-// Rows (for BIAS and NORM: columns) [begin, end) of a weight's stacked pieces. Row begin + i of
-// them is row first + i * step of the requested rows.
+// Rows (for BIAS and NORM: columns) [begin, end) of a weight's stacked pieces. Stacked row begin +
+// i is requested row first + i * step.
 struct StackedRows {
   int64_t begin;
   int64_t end;
@@ -45,10 +45,10 @@ std::vector<StackedRows> stacked_rows(const program::Weight& weight, int64_t beg
 // The contribution of one piece to some rows of a weight.
 struct Part {
   const program::Piece* piece;
-  Rectangle source;  // In the source as stored.
-  int64_t row;       // In the weight: its first row, from the first requested row on.
-  int64_t col;       // In the weight: its first column.
-  int64_t row_step;  // In the weight: the distance from one of its rows to the next.
+  Rectangle source;  // The part's rectangle in the source as stored.
+  int64_t row;       // The part's first row in the weight, counted from the first requested row.
+  int64_t col;       // The part's first column in the weight.
+  int64_t row_step;  // The distance in the weight from one row of the part to the next.
   int64_t col_step;
 };
 

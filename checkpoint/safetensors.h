@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a safetensors file: 8 bytes N (little endian), N bytes of JSON, then the tensors'
-// bytes end to end. The header is not trusted; one that parses describes the file exactly.
+// The header of a safetensors file. The file has 8 bytes N (little endian), N bytes of JSON, the
+// header, then the tensors' bytes end to end. A header is not trusted; one that parses describes
+// the file exactly.
 #pragma once
 
 #include <cstdint>

@@ -212,7 +212,7 @@ absl::Status WeightSource::read_part(const program::Weight& weight, const Part& 
   RETURN_IF_ERROR(part.piece->interleaved() > 1
                       ? read_interleaved(weight, *part.piece, part.source, out, out_stride)
                       : read(weight, *part.piece, part.source, out, out_stride));
-  if (std::holds_alternative<RandomWeights>(from_)) return absl::OkStatus();  // Final values.
+  if (std::holds_alternative<RandomWeights>(from_)) return absl::OkStatus();  // Already final.
   if (part.piece->plus() != 0) add_to_row(part.piece->plus(), part.source.cols(), out);
   for (int64_t r = 0; part.piece->unit_rows() && r < part.source.rows(); ++r) {
     bring_to_length_one(part.source.cols(), out + r * out_stride);

@@ -20,7 +20,7 @@ struct Part;  // recipe.h
 // The place of a matrix in a file.
 struct StoredRows {
   const File* file = nullptr;  // The source's file.
-  int64_t offset = 0;          // The byte offset of its first element.
+  int64_t offset = 0;          // The byte offset of the matrix in the file.
   int64_t stride = 0;          // Elements from one row to the next.
 };
 
@@ -54,8 +54,8 @@ class WeightSource {
 
   // Reads rows [row_begin, row_end) of a weight that passed check(), as float32: out[(row -
   // row_begin) * out_stride + col]. Each call reads every row of a transposed piece's source:
-  // request hundreds of rows at once if a weight has one. Interleaved columns are read together
-  // with the other columns between them.
+  // request hundreds of rows at once if a weight has a transposed piece. Interleaved columns are
+  // read together with the other columns between them.
   absl::Status read_rows(const program::Weight& weight, int64_t row_begin, int64_t row_end,
                          float* out, int64_t out_stride) const;
 

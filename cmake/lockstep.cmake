@@ -88,7 +88,7 @@ if(NOT LOCKSTEP_KERNELS_ONLY)
   pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 endif()
 
-# Files whose local names collide with other files': they are compiled one by one.
+# Files whose local names collide with those of other files: they are compiled one by one.
 function(lockstep_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

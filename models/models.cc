@@ -38,7 +38,7 @@ std::vector<std::string_view> all_names() {
   return names;
 }
 
-// `scope`: TextPart::scope.
+// The name of a text model's tensor in a checkpoint; `scope` is TextPart::scope.
 std::string in_scope(const std::string& name, const std::string& scope) {
   if (scope.empty()) return name;
   if (!scope.starts_with("model.")) return scope + "." + name;

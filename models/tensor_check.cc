@@ -126,7 +126,7 @@ void find_drafts(const Checkpoint& checkpoint, Places& places) {
 }
 
 // Whether the model should read a place's tensors: it reads some of them, or the place is one more
-// layer of its stack and no draft layer.
+// layer after the model's layers, but not a draft layer.
 bool is_beside(const Places& places, std::string_view place) {
   if (places.read.contains(place)) return true;
   return places.layers.contains(layers_of(place)) && !places.drafts.contains(place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a graph with a checkpoint's headers: tensors that it needs and are missing, and tensors
-// that it does not read.
+// Finds the tensors that a graph needs and a checkpoint's headers lack, and the tensors in the
+// headers that the graph does not read.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace lockstep {
 
 // Checks that all sources of the graph's weights exist, in their shape and a readable type.
-// kFailedPrecondition: how many tensors are missing, the first three, and the one nearest to the
-// first, with its shape; else the first of another shape or type.
+// kFailedPrecondition has the number of missing tensors, the first three, and the tensor whose name
+// is nearest to the first, with its shape; if none is missing, the first of a wrong shape or type.
 absl::Status check_tensors(const Checkpoint& checkpoint, const Graph& graph);
 
 // One line about tensors in the graph's layers, or next to its other tensors, that the graph does

@@ -30,7 +30,7 @@ constexpr Spelling kPrefixes[] = {
     {"gpt_neox.", ""},
     {"backbone.", ""},
     {"rwkv.", ""},
-    // A text model saved without its wrapper under the wrapper's names (Qwen3.5), and the reverse.
+    // A text model saved without its wrapper, but with the wrapper's names (Qwen3.5); the reverse.
     {"model.", "model.language_model."},
     {"model.language_model.", "model."},
     {"language_model.", ""},
@@ -58,9 +58,9 @@ constexpr Spelling kParts[] = {
     {".layers.", ".blocks."},
 };
 
-// `experts.N.<single>.weight` of all experts, and the stack that contains them, `experts.<stack>`
-// [experts, shares * rows, columns]: each of its matrices is `shares` matrices stacked vertically,
-// and <single> is number `share` of them.
+// A checkpoint may have a matrix per expert, `experts.N.<single>.weight`, or one stack of all
+// experts, `experts.<stack>` [experts, shares * rows, columns]. An expert's matrix in the stack is
+// `shares` matrices stacked vertically; <single> is number `share` of them.
 struct Stack {
   std::string_view single;
   std::string_view stack;
@@ -141,9 +141,8 @@ void use_names_of(const Checkpoint& checkpoint, Parameter& parameter) {
   }
 }
 
-// If the shapes of the checkpoint's two stacks are those of the layout with outputs first, reads
-// the stack in this layout instead of with inputs first. One stack may be square and fit both
-// layouts; the pair never does.
+// Reads a stack with outputs first, not with inputs first, if the checkpoint's two stacks have the
+// shapes of that layout. One stack may be square and fit both layouts; the pair never does.
 void use_layout_of(const Checkpoint& checkpoint, const Config& config, Parameter& parameter) {
   const program::Piece first = parameter.pieces.front();
   const size_t at = first.source().find(kExperts);

@@ -19,10 +19,10 @@ namespace lockstep {
 // except in a family whose stacks have two layouts (ExpertConfig::either_layout). A name without
 // any match is kept (check_tensors reports it).
 //
-// A tied model's head is the embedding, unless the checkpoint has its own head: then that is used;
-// if the checkpoint has only the head, it is also the embedding. transformers 5 does both
-// (PreTrainedModel.tie_weights). If config.json says both (Config::tie_disputed), a missing head is
-// the embedding.
+// A tied model's head is the embedding, unless the checkpoint has a head, which is then used. If
+// the checkpoint has only the head, the head is also the embedding. transformers 5 does the same
+// (PreTrainedModel.tie_weights). If config.json states both tied and not tied
+// (Config::tie_disputed), a missing head is the embedding.
 //
 // Returns lines that the user should see.
 std::vector<std::string> use_names_of(const Checkpoint& checkpoint, const Config& config,

@@ -110,7 +110,7 @@ class OperatorAttrs {
   return attrs.inv_freq.data + set * (rotary_dim_of(attrs) / 2);
 }
 
-// The rotation at the start of rope_attention.
+// The attributes of the rotation that rope_attention begins with.
 [[gnu::always_inline]] constexpr RopeAttrs rope_of(const AttentionAttrs& attrs) {
   return {attrs.head_dim, attrs.rotary_dim, attrs.offset, attrs.interleaved};
 }

@@ -25,7 +25,7 @@ inline constexpr float kMaxFloat = FLT_MAX;  // Any finite number.
 
 inline constexpr int64_t kWkvRows = 3;  // Rows of wkv's state block: two sums and their scale.
 
-// The vocabulary is split between blocks of this many ids.
+// Ranks get whole blocks of this many ids of the vocabulary.
 inline constexpr int64_t kVocabBlock = 64;
 
 // The max number of operands of an operator.

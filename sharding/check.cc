@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks nodes by the operators' rows (operators/schema/schema.h), as proto/validate does
+// Checks nodes by the operators' rows (operators/schema/schema.h), as proto/validate checks
 // instructions.
 #include "sharding/check.h"
 

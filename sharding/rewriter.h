@@ -50,7 +50,7 @@ struct Fusion {
   std::vector<int> outputs;             // The old values that its outputs replace.
 };
 
-// Applies every fusion that `match` returns; it is called once per node, in order. If two fusions
+// Calls `match` once per node, in order, and applies every fusion that it returns. If two fusions
 // have the same first node, the first one counts.
 Graph fuse_nodes(const Graph& graph,
                  const std::function<std::optional<Fusion>(const Node&)>& match);

@@ -15,7 +15,7 @@ namespace lockstep {
 struct WorkerFacts {
   std::string device = "cpu";  // Hello.device: "cpu", or "cuda" and the GPU's address.
   std::string isa = "";        // The best instruction set of a processor: "avx512"; "": unknown.
-  std::string numeric_class = kCpuClass;  // Promised by its kernels.
+  std::string numeric_class = kCpuClass;  // The class of its kernels.
   int64_t memory_bytes = 0;               // Free for weights and KV pages; 0: unknown.
   // The worker's speed, in a unit that all workers share. The size of a rank's part depends on its
   // speed in eighths of the fastest. If any speed is 0 (unknown), all parts are equal.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Other projects' clients of OpenAI's API, against a server with the demo model and a server with a
-# model that calls a tool: litellm, langchain-openai, openai-agents, guidellm, aiperf,
-# lm-evaluation-harness and SGLang's serving benchmark, which get the base URL and, if they count
-# tokens, the tokenizer; and vLLM's own HTTP tests, which start their own servers.
+# Other projects' clients of OpenAI's API, against two servers: one with the demo model, one with a
+# model that calls a tool. litellm, langchain-openai, openai-agents, guidellm, aiperf,
+# lm-evaluation-harness and SGLang's serving benchmark get the base URL and, if they count tokens,
+# the tokenizer. vLLM's own HTTP tests start their own servers.
 #   tools/clients.sh [CLIENT...]     default: all
 # Installs each client into build/clients on its first run. All take about 7 GB, with torch. Alone,
 # sglang takes 0.9 GB without torch, and vllm 0.5 GB. aiperf takes 1.2 GB in a folder of its own,
@@ -41,7 +41,7 @@ guidellm() {
     --disable-console-interactive --output kind=console
 }
 
-# With HF_HUB_OFFLINE, aiperf would read the folder's path as a model's name on the hub.
+# With HF_HUB_OFFLINE, aiperf treats the folder's path as the name of a model on the hub.
 aiperf() {
   env -u HF_HUB_OFFLINE "$venv/aiperf/bin/python" tools/clients/aiperf_client.py "$url" "$root/demo"
 }
@@ -70,7 +70,7 @@ install() {
   touch "$venv/$1.installed"
 }
 
-# Prints the lines of a client's output that contain the result.
+# The lines of a client's output that have the result.
 summary() {
   case "$1" in
     guidellm) grep -m 1 -E "^\| concurrent@4 \| [0-9]+:" "$2" ;;
@@ -79,7 +79,7 @@ summary() {
   esac
 }
 
-# start_server NAME ARGUMENT...: starts a server with the log NAME.log; its URL is $started.
+# NAME ARGUMENT...: starts a server with the log NAME.log; its URL is $started.
 servers=()
 stop_servers() {
   kill "${servers[@]}"

@@ -23,7 +23,7 @@ parts_of() {
   esac
 }
 
-# A test that fails, for instance since counting makes it slow, has still run its lines.
+# A test that fails, for instance because counting makes it slow, has still run its lines.
 run_program() {
   local name=${1##*/} begin=$SECONDS result=passed
   GTEST_TOTAL_SHARDS=$(parts_of "$name") GTEST_SHARD_INDEX=0 "$1" --gtest_brief=1 \

@@ -13,7 +13,7 @@
 #               PyTorch), of each kernel in a graph of many calls, and of the variants of linears,
 #               whose bits are compared; one after the other, while nothing else runs
 #   linears     the bits of a row among 1 to 8192 others in linears of real shapes, kernel by kernel
-#   sanitizers  memcheck and racecheck of some tests and of a text
+#   sanitizers  memcheck and racecheck of some tests, memcheck of a text
 # All parts together may take LOCKSTEP_GPU_SECONDS (290), not counting the build, and each step has
 # its own limit. A step that fails does not stop the others. Steps that passed are not repeated with
 # the same FOLDER, so the command can be repeated until it is complete. FOLDER gets summary.md (also

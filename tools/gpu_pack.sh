@@ -3,9 +3,9 @@
 # Collects everything for tools/gpu_check.sh on a machine with a GPU and without a network; nothing
 # is compiled there:
 #   tools/gpu_pack.sh PACK [GOLDENS]
-# Builds preset cuda and the kernels' tests and benchmark (a CUDA 13 toolkit, no GPU) and puts into
-# the folder PACK: bundle.tar.xz, kernels.tar.xz, and from GOLDENS the reference models that are
-# checked; at most 30 MB.
+# Builds preset cuda and the kernels' tests and benchmark, which needs a CUDA 13 toolkit but no GPU.
+# Puts into the folder PACK bundle.tar.xz, kernels.tar.xz, and from GOLDENS the reference models
+# that are checked; at most 30 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -20,8 +20,8 @@ class Interrupt {
   // actions use. At most one of on_signal() and one of on_ctrl_c() may exist at a time.
   using Actions = std::unique_ptr<Interrupt, void (*)(Interrupt*)>;
 
-  // Called on a separate thread at the first and, if given, at the second signal; immediately if
-  // the first one has arrived.
+  // Called on a separate thread at the first and, if given, at the second signal. If a signal has
+  // already arrived, on_signal() itself calls `first`.
   [[nodiscard]] Actions on_signal(std::function<void()> first,
                                   std::function<void()> second = nullptr);
   // Called on the same thread at every Ctrl-C, which then does not count as a signal.

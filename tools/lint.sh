@@ -4,12 +4,12 @@
 # changes nothing. Each file is checked alone and without precompiled headers, so it must include
 # what it uses.
 #   tools/lint.sh               what differs from the last commit, and new files
-#   tools/lint.sh --landing     what differs from main before its last landing, and new files
+#   tools/lint.sh --landing     what the last landing (landing.sh) changed, and new files
 #   tools/lint.sh --part        a twelfth of all files; the next commit gets another one
 #   tools/lint.sh --all         all files (clang-tidy: an hour)
 #   tools/lint.sh FILE...
 #   --minutes N      begins no further file after N minutes, and fails if files are left
-#   --late-passes    passes then: 12 commits later the same part is checked again
+#   --late-passes    passes if files are left: 12 commits later the same part is checked again
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/landing.sh

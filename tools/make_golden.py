@@ -6,10 +6,10 @@
 
 Each FOLDER has a config.json of an architecture that transformers knows; torch_dtype is the type of
 stored weights. Writes model.safetensors and golden.json next to it: prompts as ids, the logits of
-each one's last position, and the greedy tokens after it, computed in float32 from the stored
-weights. Choose uneven sizes, every kind of layer, and windows shorter than the prompts. The seed
-increases until the two best logits always differ by 0.01 or more and the tokens vary. Needs torch
-and transformers (PyPI). Kept cases should be below 150 kB."""
+each prompt's last position, and the greedy tokens after the prompt, computed in float32 from the
+stored weights. Choose uneven sizes, every kind of layer, and windows shorter than the prompts. The
+seed increases until the two best logits always differ by 0.01 or more and the tokens vary. Needs
+torch and transformers (PyPI). Kept cases should be below 150 kB."""
 import argparse
 import json
 import pathlib

@@ -3,9 +3,9 @@
 # All tests under AddressSanitizer and UndefinedBehaviorSanitizer, then the tests of code that runs
 # on threads of one process under ThreadSanitizer.
 #   tools/sanitize.sh [asan|tsan] [--sample]     default: both
-# --sample: under ASan parsers, protocol, coordinator, the worker without its transport, and a
-# twenty-fourth of the kernels' tests; under TSan no kernels' tests, an eighth of the tests of bits
-# and goldens, and all tests of the other programs.
+# --sample: under ASan runs the tests of parsers, protocol, coordinator and the worker without its
+# transport, and a twenty-fourth of the kernels' tests; under TSan none of the kernels' tests, an
+# eighth of the tests of bits and goldens, and all tests of the other programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bodies of base/numbers/math.h, constexpr so that GPU code can call them and get the same
-// bits. All other code uses base/numbers/math.h, which is compiled once. Argument reduction and
-// Taylor series in double. Constants are split so that the products of the reduction are exact: ln
-// 2 in 32 + 53 bits, pi / 2 in 23 + 23 + 23 + 53 bits.
+// bits. All other code uses base/numbers/math.h, which is compiled once. The functions reduce the
+// argument, then sum a Taylor series, both in double. Constants are split so that the products of
+// the reduction are exact: ln 2 in 32 + 53 bits, pi / 2 in 23 + 23 + 23 + 53 bits.
 #pragma once
 
 #include <bit>
@@ -41,7 +41,7 @@ constexpr Angle reduce(double x) {
   const int64_t quarter = nearest(x * kTwoOverPi);
   const auto n = static_cast<double>(quarter);
   const double near = (x - n * kPart1) - n * kPart2;
-  // Computes near - n * part3 exactly: `lost` is what rounding takes away.
+  // near - n * kPart3 is exactly sum + lost: `lost` is the part that rounding removes.
   const double third = -(n * kPart3);
   const double sum = near + third;
   const double shadow = sum - near;

@@ -24,7 +24,7 @@ constexpr int64_t kMaxInGroup = 32;
 // Adding it to a value below 2^22 rounds to the nearest integer, ties to even, in the low bits.
 constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 constexpr int32_t kRounderBits = std::bit_cast<int32_t>(kRounder);
-constexpr float kMin = 0x1p-100f;  // Groups below it become zeros: scales would be subnormal.
+constexpr float kMin = 0x1p-100f;  // Smaller groups become zeros: their scales would be subnormal.
 
 Floats all(float value) { return Floats{value, value, value, value}; }
 Floats select(Ints mask, Floats a, Floats b) { return mask ? a : b; }
@@ -104,7 +104,7 @@ constexpr float kSteps[] = {-8.0f, -7.0f, -7.4f, -7.7f, -8.3f, -8.6f,
 // With a minimum, the range is divided into this many steps around the same middle. More trials
 // gain nothing, because least squares moves both ends.
 constexpr float kRanges[] = {15.0f, 14.4f, 16.0f, 17.0f, 18.0f, 19.0f};
-constexpr int kRefinements = 3;  // Each: least squares for the codes so far, then new codes.
+constexpr int kRefinements = 3;  // Rounds of least squares for the codes, then new codes.
 
 // One group of each of four rows, scaled by a power of two so that the largest magnitude is 1 to 4.
 struct Lane4 {
@@ -113,14 +113,14 @@ struct Lane4 {
   Floats unit;
   Floats low;
   Floats high;
-  Floats extreme;  // The first element of the largest magnitude.
+  Floats extreme;  // The first element with the largest magnitude.
 };
 
 // How a lane's elements become codes: x is about code * scale + minimum.
 struct Fit {
   Floats scale = all(0);
   Floats minimum = all(0);
-  Floats error = all(0);  // The sum of squares.
+  Floats error = all(0);  // The sum of squared errors.
 
   void take_better(const Fit& other) {
     const Ints better = other.error < error;

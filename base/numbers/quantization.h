@@ -50,15 +50,15 @@ struct Quantization {
   return rows * ((cols * kind.bits + 7) / 8 + scales * static_cast<int64_t>(sizeof(uint16_t)));
 }
 
-// The bytes of any matrix in files and listings.
+// The bytes of a matrix of any type in files and listings.
 [[gnu::always_inline]] constexpr int64_t matrix_bytes(DType dtype, int64_t rows, int64_t cols) {
   if (const auto kind = quantization(dtype)) return quantized_bytes(*kind, rows, cols);
   return rows * cols * dtype_bytes(dtype);
 }
 
 // If the next linear would round a value's rows, they are rounded before they are sent to other
-// ranks. The rows are then groups of 32 columns, each with codes -127..127 and a scale. The last
-// group of a row may be short; its unused codes are 0.
+// ranks. A rounded row is a list of groups of 32 columns, each with codes -127..127 and a scale.
+// The last group of a row may be short; its unused codes are 0.
 //   kA8   scale = largest magnitude / 127, as linears with int8 weights round
 //   kA8P  scale = a power of two, as linears with int4 weights round
 inline constexpr int64_t kRoundedGroup = 32;
@@ -79,7 +79,8 @@ struct RoundedGroup {
   return kind->bits == 8 ? DType::kA8 : DType::kA8P;
 }
 
-// The elements of a row of a value that are stored together, and their bytes.
+// Elements of a row that are stored together form a group: their number, and the group's bytes. A
+// row that is not rounded has groups of one element.
 [[gnu::always_inline]] constexpr int64_t group_elements(DType dtype) {
   return is_rounded(dtype) ? kRoundedGroup : 1;
 }

@@ -137,7 +137,7 @@ std::optional<Room> folder_room(int version, const std::string& folder) {
   const int64_t usage =
       read_number(folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(0);
   const std::string stat = read_file(folder + "/memory.stat").value_or("");
-  // Not "file" or "cache": they include shared memory, which cannot be dropped.
+  // "file" and "cache" are not used: they include shared memory, which cannot be dropped.
   const int64_t cache = read_field(stat, v2 ? "active_file" : "total_active_file").value_or(0) +
                         read_field(stat, v2 ? "inactive_file" : "total_inactive_file").value_or(0);
   const int64_t used = std::max<int64_t>(0, usage - cache);

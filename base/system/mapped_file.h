@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A read-only file mapped into memory. For large files that are read in places; small ones are
-// better read whole (read_file in base/system/file.h).
+// A read-only file mapped into memory. For large files of which only parts are read; a small file
+// is better read whole (read_file in base/system/file.h).
 #pragma once
 
 #include <cstddef>

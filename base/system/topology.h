@@ -44,8 +44,8 @@ std::vector<int> nodes_of(const std::vector<Processor>& processors);
 // Binds the calling thread to these processors; false if the system refuses.
 bool bind_thread(const std::vector<int>& ids);
 
-// From now on, memory that the calling thread, or a thread that it starts later, touches first is
-// spread over these nodes, page by page. False if the system refuses.
+// Spreads memory over these nodes, page by page: all memory that is touched first from now on, by
+// the calling thread or by a thread that it starts later. False if the system refuses.
 bool interleave_memory(const std::vector<int>& nodes);
 
 struct Caches {

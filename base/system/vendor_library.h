@@ -22,7 +22,7 @@ struct OpenedLibrary {
   void* handle = nullptr;
   std::string path;  // The name under which it was found.
   std::string problem;
-  bool switched_off = false;  // By the environment.
+  bool switched_off = false;  // The environment variable is "off".
 
   template <typename Function>
   bool find(const char* name, Function& function) const {

@@ -39,8 +39,8 @@ class ThreadPool final : public Parallel {
   // compare-and-swap, so a late thread cannot take one from a loop that it has not seen.
   alignas(64) std::atomic<uint64_t> ticket_{kClosed};
   alignas(64) std::atomic<int64_t> done_{0};
-  // Written only while the ticket is closed; release and acquire, so that a thread that reads a new
-  // value also sees that its old ticket is invalid.
+  // Written only while the ticket is closed. Stores are release and loads acquire: a thread that
+  // reads a new value also sees that its old ticket is invalid.
   alignas(64) std::atomic<int64_t> count_{0};
   std::atomic<const void*> body_{nullptr};
   std::atomic<void (*)(const void*, int64_t, int)> call_{nullptr};

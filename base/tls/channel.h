@@ -12,7 +12,7 @@ struct ssl_st;
 
 namespace lockstep {
 
-// Does not own its descriptor, which is non-blocking. One thread.
+// Does not own its descriptor, which is non-blocking. Used by one thread.
 class Channel {
  public:
   enum class Outcome {
@@ -51,8 +51,9 @@ class Channel {
   bool failed_ = false;  // TLS then forbids sending anything more.
 };
 
-// Limits the memory for a slow reader and detects clients that vanished: after 10 s of silence and
-// 5 s without an answer, or 15 s without an acknowledgement.
+// Limits the memory for a slow reader. Detects clients that vanished: after 10 s of silence the
+// system probes the client, and closes the connection if it does not answer within 5 s; it also
+// closes a connection whose sent bytes are not acknowledged within 15 s.
 void set_socket_options(int descriptor);
 
 // "127.0.0.1:40123", "[::1]:40123"; "local" for a Unix socket.

@@ -19,7 +19,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-constexpr size_t kReadBytes = 72 * 1024;  // The max read from the system: one frame's records.
+constexpr size_t kReadBytes = 72 * 1024;  // The max bytes of one read from the socket.
 
 class TlsChannel final : public DataChannel {
  public:
@@ -43,7 +43,7 @@ class TlsChannel final : public DataChannel {
   int64_t records_ = 0;  // Records since the last key update.
   short send_events_ = POLLOUT;
   short receive_events_ = POLLIN;
-  absl::Status end_;  // Set after an error: no call may be retried.
+  absl::Status end_;  // The error that ended the connection: no call is made after it.
   std::array<std::byte, kRecordBytes> record_;
 };
 
@@ -115,7 +115,7 @@ void TlsChannel::count_record() {
   if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1) records_ = 0;
 }
 
-// Handles a call that moved nothing: sets the events for a retry, or the end.
+// Handles a call that moved nothing: sets the events to wait for before a retry, or sets end_.
 void TlsChannel::not_now(short* events) {
   const int error = errno;
   switch (SSL_get_error(ssl_.get(), 0)) {

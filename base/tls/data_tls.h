@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS 1.3 for data connections. Both sides show a certificate of the cluster's authority. Names and
-// uses in it are not checked: the handshake under the epoch's key, inside TLS (data_port.h),
-// identifies a rank.
+// TLS 1.3 for data connections. Both sides show a certificate of the cluster's authority. The names
+// and key usages in a certificate are not checked: the handshake under the epoch's key, inside TLS
+// (data_port.h), identifies a rank.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ class ReloadingTls {
   const TlsFiles files_;
   const Options options_;
   Mutex checking_;                                            // Locked before mutex_.
-  absl::StatusOr<TlsBytes> seen_ ABSL_GUARDED_BY(checking_);  // At the last check, good or not.
+  absl::StatusOr<TlsBytes> seen_ ABSL_GUARDED_BY(checking_);  // Read by the last check.
   Mutex mutex_;
   std::shared_ptr<const LoadedTls> loaded_ ABSL_GUARDED_BY(mutex_);
   std::jthread watcher_;  // Destroyed first: it uses the other members.

@@ -25,8 +25,8 @@ namespace {
 // reading a record takes longer than sending it.
 constexpr int64_t kMaxOthers = 256;
 constexpr int64_t kBytesPerOther = 4096;
-// After this many bytes the caller has to call again: data records may be empty, and OpenSSL would
-// read on.
+// A call that has received this many bytes asks to be repeated. Otherwise OpenSSL would read on as
+// long as data records are empty.
 constexpr int64_t kBytesPerCall = 256 << 10;
 
 struct TlsSocket {
@@ -153,7 +153,7 @@ absl::StatusOr<Key> key_in(const std::string& bytes) {
   return key;
 }
 
-// The server's own certificate, then those that lead to an authority.
+// Uses the first certificate as this side's own, and the others as its chain to an authority.
 absl::Status use_chain(SSL_CTX* context, const std::string& bytes) {
   ASSIGN_OR_RETURN(std::vector<Certificate> chain, certificates_in(bytes));
   if (SSL_CTX_use_certificate(context, chain[0].get()) != 1) {

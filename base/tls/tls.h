@@ -18,9 +18,9 @@ namespace lockstep {
 // cannot be read.
 absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files);
 
-// Makes a context for either side, without renegotiation and compression, with partial writes from
-// memory that may move. kInvalidArgument: one line, with the file's name, about unusable bytes or a
-// key that does not belong to the certificate.
+// Makes a context for either side, without renegotiation and compression. A write may be partial,
+// and the retry of a write may come from other memory. kInvalidArgument: one line, with the file's
+// name, about unusable bytes or a key that does not belong to the certificate.
 absl::StatusOr<std::shared_ptr<ssl_ctx_st>> make_tls_context(const TlsFiles& files,
                                                              const TlsBytes& bytes);
 

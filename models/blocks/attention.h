@@ -39,9 +39,10 @@ struct Attention {
   // Every layer sees all positions and rotates q and k; the scale is head_dim^-0.5.
   Attention(const Sizes& sizes, const Norm& norm);
   void set_bias(bool bias) { qkv_bias = out_bias = bias; }
-  // Normalizes q and k before rotation. If the config has use_qk_norm, it must be true.
+  // Normalizes q and k before rotation. use_qk_norm and its other names must be true or missing.
   void norm_heads(Keys& keys, const QkNorm& norms = kHeadNorms);
-  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);  // Only if it is true.
+  // The same, but only if use_qk_norm is true.
+  void norm_heads_if_asked(Keys& keys, const QkNorm& norms = kHeadNorms);
   void rotate_nothing() { rotates.assign(rotates.size(), false); }
   // If there are windows, layers without one do not rotate.
   void rotate_with_windows(Keys& keys);
@@ -65,8 +66,8 @@ struct Qkv {
   Value q, k, v;
 };
 Qkv separate_qkv(Graph& graph, const Attention& attention, Value x, const std::string& scope);
-// Rotates q and k, if the layer rotates, by the table for layers with (or without) a window. Scales
-// q by its position, if configured. Then computes attention and the output projection `out`.
+// Rotates q and k if the layer rotates: by the table for layers with a window, or by the other one.
+// Scales q by its position, if configured. Then computes attention and the output projection `out`.
 Value rotated_attention(Graph& graph, const Attention& attention, Qkv qkv, int layer,
                         const std::string& out);
 // The result refers to the slopes of `attention`, which must outlive the result.
@@ -78,10 +79,10 @@ FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t beg
 // x^-0.5, for the scale of scores.
 float inverse_root(float x);
 
-// Attention with linear biases (Press et al., 2022): [heads], the term added to a head's scores per
-// position of distance to the key. If `heads` is a power of two: 2^(-8 i / heads), i = 1 to heads.
-// Else: the slopes for p heads, where p is the next lower power of two, and then every second slope
-// for 2 p heads.
+// The slopes [heads] of attention with linear biases (Press et al., 2022): a head's scores change
+// by its slope for each position of distance to the key. If `heads` is a power of two: 2^(-8 i /
+// heads), i = 1 to heads. Else: the slopes for p heads, where p is the next lower power of two, and
+// then every second slope for 2 p heads.
 std::vector<float> alibi_slopes(int64_t heads);
 
 // --- Windows by layer: how many positions a query sees; 0: all.

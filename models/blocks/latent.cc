@@ -67,7 +67,7 @@ Value latent_key(Graph& g, const Attention& a, const Latent& l, Value x) {
 
 Latent read_latent(Keys& keys, Attention& a) {
   Latent latent;
-  const bool direct = !keys.has("q_lora_rank") && !keys.is_missing("q_lora_rank");  // Null.
+  const bool direct = !keys.has("q_lora_rank") && !keys.is_missing("q_lora_rank");  // It is null.
   if (!direct) latent.q_width = keys.count("q_lora_rank", kMaxWidth);
   latent.kv_width = keys.count("kv_lora_rank", kMaxStateDim - a.head_dim);
   latent.nope_dim = keys.count("qk_nope_head_dim", kMaxStateDim);

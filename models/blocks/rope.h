@@ -24,7 +24,7 @@ struct RopeFacts {
   double theta = 10000;  // The base if rope_theta is missing.
   // The rotated part of a head if partial_rotary_factor is missing; 0: always whole heads.
   double part = 0;
-  int64_t dim = 0;  // Rotated columns, if the config states their number; 0: `part` of all.
+  int64_t dim = 0;  // Rotated columns, if the config states their number; 0: see `part`.
   bool interleaved = false;
   bool yarn_is_longrope = false;  // The kinds "yarn" and "su" are older names of "longrope".
   bool fixed_alpha = false;       // In the kind "dynamic", an alpha applies to every length.

@@ -36,8 +36,8 @@ absl::StatusOr<double> ntk_exponent(const RopeScaling& scaling, std::string_view
   return invalid_argument("{}: must be a head_dim above 2, found {}", key, scaling.dim);
 }
 
-// For a prompt of up to 1, 2, 4, ... times ntk_length tokens, the base is multiplied by 1, 3, 7,
-// ..., to the power ntk_exponent().
+// For a prompt of up to 1, 2, 4, ... times ntk_length tokens, the base is multiplied by a power of
+// 1, 3, 7, ...; the exponent is ntk_exponent().
 absl::Status ntk_by_prompt(const RopeScaling& scaling, RopeConfig& out) {
   ASSIGN_OR_RETURN(const double exponent, ntk_exponent(scaling, "use_dynamic_ntk"));
   int64_t length = scaling.ntk_length;

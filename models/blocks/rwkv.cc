@@ -74,7 +74,8 @@ Value norm_of_heads(Graph& g, const RwkvHeads& h, Value x, const std::string& na
       {.eps = h.norm_eps, .head_dim = h.dim, .centred = true, .bias = true, .by_column = true});
 }
 
-// In a row's own result, time_faaaa weights its k and v. They decay only from the next row on.
+// In the result of a row, time_faaaa is the factor of the row's own k * v^T, which decays only in
+// later rows.
 Value recurrent_time_mix(Graph& g, const RwkvHeads& h, const TimeMix& mix) {
   const Value first = g.broadcast("time_faaaa", h.axis(), {h.count, h.dim});
   const Value past = g.recurrence(

@@ -25,7 +25,7 @@ struct Sizes {
 // Defaults of missing keys; 0: the key is required, or as the field's comment says.
 struct SizeDefaults {
   double ffn_per_hidden = 0;
-  int64_t kv_heads = 0;  // If the key is missing, not null; 0: num_attention_heads.
+  int64_t kv_heads = 0;  // For a missing key, not for null; 0: num_attention_heads.
   int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads.
   int64_t positions = 0;
 };

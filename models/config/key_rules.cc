@@ -22,9 +22,9 @@ namespace {
 
 // A rule's statement about its keys.
 enum class RuleKind {
-  kHarmless,    // They have no effect, whatever their value.
-  kHarmlessAt,  // No effect with these values; later rules decide on others.
-  kOnly,        // These values state what happens anyway; others are refused by name.
+  kHarmless,    // The keys have no effect, whatever their value.
+  kHarmlessAt,  // The keys have no effect with these values; later rules decide on other values.
+  kOnly,        // These values state what happens anyway; other values are refused by name.
   kUnknownAt,   // These values may change the computation.
 };
 
@@ -57,7 +57,8 @@ constexpr KeyRule kRules[] = {
      "summary_* classifier_* is_decoder is_encoder_decoder tie_encoder_decoder pruned_heads "
      "predict_special_tokens prefix ignore_index",
      ""},
-    // Ways in which the reference computes the same result, and its outputs besides the logits.
+    // These keys choose how the reference computes the same result, and what it returns besides the
+    // logits.
     {RuleKind::kHarmless,
      "attn_implementation use_flash_attn use_cache use_cache_* cache_implementation output_past "
      "return_dict return_dict_in_generate output_attentions output_hidden_states output_scores "
@@ -77,7 +78,8 @@ constexpr KeyRule kRules[] = {
      ""},
     // Token ids; begin and end ids are read elsewhere.
     {RuleKind::kHarmless, "*_token_id *_token_ids *_token_index", ""},
-    // Settings of generation in their old place; generation_config.json's are used.
+    // Settings of generation, which files had here before generation_config.json; only the latter
+    // is used.
     {RuleKind::kHarmless,
      "temperature top_k top_p min_p typical_p repetition_penalty length_penalty diversity_penalty "
      "do_sample early_stopping max_length min_length max_new_tokens num_beams num_beam_groups "

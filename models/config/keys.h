@@ -66,7 +66,8 @@ class Keys {
   // The value as it is; null if the key is missing.
   const Json& json(std::string_view key);
   bool has(std::string_view key) { return !json(key).is_null(); }
-  bool is_missing(std::string_view key);  // The file lacks it (null is present); no default.
+  // Whether the file does not even have a null for the key, and there is no default.
+  bool is_missing(std::string_view key);
 
   // --- Statements. `keys` are separated by blanks.
   // The checkpoint's name for `ours` is `published`. If the config has both, they must be equal,
@@ -89,7 +90,8 @@ class Keys {
     refuse(key, fmt::format(format, std::forward<Args>(args)...));
   }
   void fail(const absl::Status& status);  // Its message begins with "key: " or "key.member: ".
-  // Reads the members of the object `key`; their errors become errors of these keys.
+  // Reads the members of the object `key` through their own Keys. Their errors are errors here,
+  // too.
   void inside(std::string_view key, const std::function<void(Keys&)>& read);
 
   absl::Status finish();

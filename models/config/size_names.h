@@ -14,8 +14,8 @@
 namespace lockstep {
 
 // An error if a key that the user ignores may be another spelling of a size that the family reads
-// and the config lacks. Without this check, a default would replace that size. `json` is in our
-// names.
+// and the config lacks. Without this check, a default would replace that size. The keys of `json`
+// are our names.
 absl::Status check_ignored_size(std::string_view key, const Json& value, const Json& json,
                                 const std::set<std::string, std::less<>>& read);
 }  // namespace lockstep

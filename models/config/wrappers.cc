@@ -48,10 +48,10 @@ struct TextModel {
   std::string_view architecture;
   const char* defaults = "{}";  // TextPart::defaults, if they differ from the architecture's.
   bool divides_hidden =
-      false;  // Heads are hidden_size / num_attention_heads wide, as in its class.
+      false;  // Its class takes hidden_size / num_attention_heads as the width of a head.
 };
 
-// LLaVA's files contain only what differs from these.
+// LLaVA's files contain only the values that differ from these.
 constexpr char kLlama[] = R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
     "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048})";
 constexpr char kMistral[] = R"({"vocab_size": 32000, "hidden_size": 4096,
@@ -99,7 +99,7 @@ constexpr TextModel kTextModels[] = {
     {"glm4v_moe_text", "Glm4MoeForCausalLM", kGlm4vMoe},
 };
 
-// Keys of the outer object, which takes precedence.
+// Keys for which the outer object takes precedence over the text part's object.
 constexpr std::string_view kSharedKeys[] = {"torch_dtype", "dtype", "bos_token_id", "eos_token_id",
                                             "quantization_config"};
 
@@ -146,8 +146,9 @@ bool tie_text(const Json& outer, Json& text) {
   return differ;
 }
 
-// Reads the members outside the text part's object. Shared ones are copied into `text`, equal ones
-// are skipped, members that only a text model has are refused, and the others are put in `beside`.
+// Reads the members outside the text part's object. Members in kSharedKeys are copied into `text`,
+// members that equal those of `text` are skipped, other members in kTextKeys are refused, and all
+// others are put in `beside`.
 absl::Status read_outer(const Json& outer, std::string_view object, Json& text, Json& beside) {
   for (const auto& [key, value] : outer.items()) {
     if (value.is_null() || key == object || key == "architectures") continue;
@@ -163,7 +164,7 @@ absl::Status read_outer(const Json& outer, std::string_view object, Json& text, 
   return absl::OkStatus();
 }
 
-// If the class does not read head_dim, its value must equal the computed one.
+// If the model's class computes the width of a head, head_dim must be equal to it.
 absl::Status check_head_dim(const TextModel& model, const Json& text) {
   const Json head_dim = text.value("head_dim", Json());
   if (!model.divides_hidden || !head_dim.is_number_integer()) return absl::OkStatus();

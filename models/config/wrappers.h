@@ -16,10 +16,10 @@ namespace lockstep {
 inline constexpr std::string_view kTextObjects[] = {"text_config", "language_config", "llm_config"};
 
 struct TextPart {
-  // The prefix of its tensors' names: "language_model", or "model.language_model", which replaces
-  // the text model's own "model"; "": the names are unchanged.
+  // The prefix of the text part's tensors: "language_model", or "model.language_model", which
+  // replaces the text model's own "model"; "": the names are unchanged.
   std::string scope;
-  std::string object;            // The name in kTextObjects of its object; "": no object.
+  std::string object;            // The name in kTextObjects of the part's object; "": none.
   Json beside = Json::object();  // The relevant members beside that object.
   bool tie_disputed = false;     // See Config.
   // Values of missing keys, in our names: the defaults of the text model's class.

@@ -8,7 +8,7 @@
 namespace lockstep::families::gemma {
 namespace {
 
-// Reads the keys that all three share. Norms multiply by 1 + w, and files store w.
+// Reads the keys that Gemma 1, 2 and 3 share. Norms multiply by 1 + w, and files store w.
 Llama read_gemma(Keys& keys, int64_t kv_heads, const RopeFacts& rope = {}) {
   keys.rename("hidden_activation", "hidden_act");
   Norm norm = read_rms_norm(keys);
@@ -49,7 +49,7 @@ LanguageModel gemma2(Keys& keys) {
 }
 
 LanguageModel gemma3(Keys& keys) {
-  // Published wrappers' text_config contains only what differs from these.
+  // The text_config of published wrappers contains only values that differ from these.
   keys.defaults(R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
       "num_hidden_layers": 26, "num_attention_heads": 8, "max_position_embeddings": 131072})");
   const double window_theta = keys.number("rope_local_base_freq", 1, 1e15, 10000);

@@ -70,9 +70,8 @@ FullHeads read_full_heads(Keys& keys, const Sizes& sizes) {
   return full;
 }
 
-// --- Sharing layers compute no keys and values. They read the pages of the last layer before them
-// that has pages and is of their kind (with or without a window). The first sharing layer and all
-// layers after it share.
+// --- Sharing layers compute no keys and values. They are the last layers. Each
+// reads the pages of the last layer that has pages and, like the sharing layer, a window or none.
 int read_first_sharing(Keys& keys, const Windows& windows) {
   const auto layers = static_cast<int>(windows.size());
   const auto first =
@@ -171,7 +170,7 @@ LayerEmbeddings read_layer_embeddings(Keys& keys, const Sizes& sizes) {
 // [Rows, layers * width]: for each layer a second embedding of the token, plus a projection of the
 // first embedding, x, normed per layer.
 Value embed_by_layer(Graph& g, const LayerEmbeddings& e, const Llama& m, Value x) {
-  const AxisSize all = {Axis::kFfn, m.sizes.layers, e.width};  // Split between layers.
+  const AxisSize all = {Axis::kFfn, m.sizes.layers, e.width};  // Never split within a layer.
   const Value own =
       g.embed_beside("model.embed_tokens_per_layer", e.rows, {Axis::kVocab, m.sizes.vocab, 1},
                      {Axis::kNone, all.columns(), 1}, e.absent_id);
@@ -212,7 +211,7 @@ Mixture read_experts(Keys& keys, const Llama& m) {
   return keys.flag("enable_moe_block", false) ? mixture : Mixture();
 }
 
-// A wrapper's text_config contains only what differs from these.
+// A wrapper's text_config contains only values that differ from these.
 constexpr char kDefaults[] = R"({"vocab_size": 262144, "hidden_size": 2304,
     "intermediate_size": 9216, "num_hidden_layers": 30, "num_attention_heads": 8,
     "max_position_embeddings": 131072, "rope_parameters": {

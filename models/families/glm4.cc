@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GLM-4 in transformers' form: rotates neighbouring columns of each head's first half; gate and up
 // in one matrix; models of 2025 also have norms after attention and MLP. GLM-4.5: experts like
-// those of DeepSeek-V3; rotates halves of each head's first half. dots.llm1: like GLM-4.5, but
-// rotates whole heads.
+// those of DeepSeek-V3; each head's first half is rotated in Llama's way, not by neighbouring
+// columns. dots.llm1: like GLM-4.5, but rotates whole heads.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

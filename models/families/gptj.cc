@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-J, and CodeGen and MOSS, which store its q, k and v in one matrix: one layer norm for both
-// attention and MLP; rotates neighbouring columns.
+// GPT-J: one layer norm for both attention and MLP; rotates neighbouring columns. CodeGen and MOSS:
+// the same, but q, k and v are stored in one matrix.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

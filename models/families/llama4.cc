@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama 4: most layers rotate neighbouring columns, scale each head of q and k to one length, and
-// see only the positions of their own run. The others see all positions and scale q by position.
-// One expert per token, with scaled input, and a shared one; some layers have a dense MLP.
+// Llama 4: most layers rotate neighbouring columns, scale each head of q and k to a fixed length,
+// and see only positions of the query's run of attention_chunk_size positions. The others see all
+// positions and scale q by position. One expert per token, with scaled input, and a shared one;
+// some layers have a dense MLP.
 #include <vector>
 
 #include "models/blocks/llama.h"

@@ -43,7 +43,7 @@ LanguageModel rwkv5(Keys& keys) {
       [half = m.mlp](Graph& g, Value x, int) { return mlp(g, half, x); });
 }
 
-// The first files have RWKV 4's name.
+// The first published files name the architecture of RWKV 4.
 bool is_rwkv5(const Json& json) { return json.value("model_type", Json()) == "rwkv5"; }
 
 constexpr Architecture kRows[] = {

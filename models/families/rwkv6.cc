@@ -18,8 +18,8 @@ struct Widths {
 AxisSize narrow(int64_t columns) { return {Axis::kNone, columns, 1}; }
 
 // Mixes each row with the one before it. The weight is the vector time_maa_`part` plus a narrow
-// product of `mixture`. Its two matrices are stored with those of the other parts, as number
-// `index`.
+// product of `mixture`. The two matrices of this product are stored with those of the other parts,
+// as number `index`.
 Value mixed(Graph& g, int64_t width, int64_t between, const TokenShift& rows, Value mixture,
             int64_t index, const std::string& part) {
   const FusedPart first = {.name = part,
@@ -35,7 +35,7 @@ Value mixed(Graph& g, int64_t width, int64_t between, const TokenShift& rows, Va
                             .matrix = index,
                             .bare_name = true};
   const Value inner = g.linear_part(mixture, "time_maa_w1", first, narrow(between));
-  // The weight is small enough to be computed everywhere: it is combined with whole rows.
+  // The axis is never split: the weight is combined with whole rows, and costs little to compute.
   const Value weight =
       g.linear_part(g.map(inner, Function::kTanh), "time_maa_w2", second, narrow(width));
   return g.lerp(rows.x, rows.before, g.biased(weight, "time_maa_" + part, {1, 1, width}));

@@ -9,7 +9,7 @@ namespace {
 LanguageModel starcoder2(Keys& keys) {
   keys.rename("norm_epsilon", "rms_norm_eps");
   keys.rename("use_bias", "attention_bias");
-  keys.ignore("activation_function layer_norm_epsilon");  // Left from an older class.
+  keys.ignore("activation_function layer_norm_epsilon");  // Keys of an older class.
   Llama m(keys, {.sizes = {.kv_heads = 2},
                  .norm = read_layer_norm(keys),
                  .activation = "gelu_pytorch_tanh",

@@ -18,8 +18,8 @@ struct AxisSize {
   Axis axis = Axis::kNone;
   int64_t count = 0;
   int64_t unit = 1;
-  // For kKvHeads: the number of query heads; each KV head serves an equal run of them. Layers may
-  // differ in all of these fields.
+  // For kKvHeads: the number of query heads. Each KV head serves the same number of consecutive
+  // query heads. Layers may differ in all of these fields.
   int64_t serves = 0;
   int64_t columns() const { return count * unit; }
 };

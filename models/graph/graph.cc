@@ -22,7 +22,7 @@ void stack_source(program::Piece& piece, const FusedPart& part) {
   piece.add_source_shape(cols);
 }
 
-// For rows that the source, or one of its matrices, stores as columns.
+// Selects `rows`, which the source, or one of its matrices, stores as columns.
 void transpose(program::Piece& piece, FusedPart::RowRange rows, const FusedPart& part) {
   const int64_t cols = piece.source_shape(1);
   piece.clear_source_shape();

@@ -56,7 +56,7 @@ class Graph {
   // plus: added to the stored weight; 1 if the norm multiplies by 1 + w and files store w.
   Value rms_norm(Value x, const std::string& name, float eps, float plus = 0);
   Value layer_norm(Value x, const std::string& name, float eps, bool bias = true, float plus = 0);
-  // If `name` is "", it has no weight.
+  // If `name` is "", the norm has no weight.
   Value head_norm(Value x, const std::string& name, const HeadNorm& norm);
   Value rope(Value x, const Rope& rope);  // The table is made once for equal attributes.
   Value position_scale(Value x, const PositionScales& by_position);
@@ -114,12 +114,12 @@ class Graph {
   std::string scoped(const std::string& name) const;
   int add_weight(const std::string& name, program::Role role, AxisSize rows, AxisSize cols);
   int add_vector(const std::string& name, program::Role role, AxisSize cols, float plus = 0);
-  // The whole tensor of this shape as one row.
+  // Adds the whole tensor of this shape as a parameter of one row.
   int add_flat(const std::string& name, program::Role role, AxisSize cols,
                const std::vector<int64_t>& shape);
   Value append_one(Node node, ValueInfo output);
-  // Appends an operator named after itself, with an output like its first input. Its weights are
-  // vectors over the same columns.
+  // Appends an operator. Its output has the operator's name, and the rows and columns of the first
+  // input. Its weights are vectors over these columns.
   Value like(Op op, std::initializer_list<Value> inputs, const OperatorAttrs& attrs = {},
              std::initializer_list<std::string> vectors = {});
   Value project(Value x, const std::string& name, AxisSize out, bool bias, program::Role role);

@@ -33,7 +33,7 @@ program::Attributes recurrence_attributes(RecurrenceAttrs attrs) {
 Value Graph::conv(Value x, const std::string& name, const ConvSpec& spec) {
   const AxisSize axis = info(x).axis;
   const int64_t channels = spec.channels == 0 ? axis.columns() : spec.channels;
-  AxisSize taps = axis;  // The taps of a column are together.
+  AxisSize taps = axis;  // A unit has all taps of a column.
   taps.unit *= spec.taps;
   const std::string weight = scoped(name) + ".weight", bias = scoped(name) + ".bias";
   Node node{.op = Op::kConv, .inputs = {x.id}};

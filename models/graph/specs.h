@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The columns of rotary angles; see program.RopeTableAttrs and RopeAttrs.
+// The rotated columns of a head, and the table of their angles (program.RopeTableAttrs, RopeAttrs).
 struct Rope {
   int64_t head_dim = 0;
   int64_t rotary_dim = 0;
@@ -84,9 +84,9 @@ struct Experts {
   int64_t interleaved = 0;
 };
 
-// A small matrix per head, selected from a tensor [heads * rows, columns], in which every head has
-// `rows` rows: in_dim rows from row_begin on with out_dim columns, or, if transposed, out_dim rows
-// with in_dim columns.
+// A small matrix per head. In the tensor [heads * rows, columns] every head has `rows` rows. Its
+// matrix is in_dim of these rows, from row_begin on, with out_dim columns; or, if transposed,
+// out_dim rows with in_dim columns.
 struct HeadLinearSpec {
   int64_t heads = 0;
   int64_t in_dim = 0;

@@ -141,7 +141,7 @@ bool check_norm(const OperatorCall& c, Finding& f) {
 
 bool check_head_norm(const OperatorCall& c, Finding& f) {
   const NormAttrs& a = c.attrs.norm();
-  const int64_t weight = c.in[1].cols;  // For all heads together, or for one.
+  const int64_t weight = c.in[1].cols;  // The columns of all heads, or of one.
   if (!check_heads(c, a.head_dim, f)) return false;
   if (!c.in[1].present) return f.holds(!c.in[2].present, "a bias needs a weight before it");
   if (weight != c.in[0].cols && !f.equal("columns of the weight", weight, a.head_dim)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows. A new operator adds one; the compiler and the tests then name everything else it needs.
+// The row of every operator. For a new row, the compiler and the tests name everything else needed.
 #include "operators/schema/schema.h"
 
 #include "operators/schema/checks.h"

@@ -29,17 +29,17 @@ struct OperandSchema {
   bool optional = false;  // Only after all required operands.
 };
 
-// Row domains of the operator's values. All values have one domain: any one (kSame), tokens or
-// outputs. kTokensToOutputs: tokens in, outputs out. kOwn: check() decides.
+// Row domains: one for all values (kSame), tokens for all (kTokens), outputs for all (kOutputs),
+// tokens for inputs and outputs for outputs (kTokensToOutputs), or what check() accepts (kOwn).
 enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
-// Types of the values except ids. Inputs: float32; kAlike: all float32 or all bfloat16;
-// kAlikeOrRounded: also rows rounded in groups. Outputs: kIdsFirst is int32, then float32;
-// kMayRound is float32, but GPU kernels may round the last output to bfloat16.
+// Types of the values except ids. Inputs: kF32; kAlike: all float32 or all bfloat16;
+// kAlikeOrRounded: also rows rounded in groups. Outputs: kIdsFirst: the first is int32, the others
+// float32; kMayRound: float32, but GPU kernels may round the last output to bfloat16.
 enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
 enum class OutputTypes : uint8_t { kF32, kMayRound, kBF16, kRounded, kSame, kIdsFirst };
-// Columns. kEach: every value has as many as the first input, and each column is computed
-// separately. kAlike: as many, but columns depend on each other. kOutputsAlike: only the outputs
-// have as many as the first input. kOwn: check() decides.
+// Numbers of columns. kEach: every value has as many as the first input, and each column is
+// computed separately. kAlike: the same numbers, but a column may depend on others. kOutputsAlike:
+// only the outputs have as many as the first input. kOwn: check() decides.
 enum class ColumnRule : uint8_t { kEach, kAlike, kOutputsAlike, kOwn };
 // An operator is run by a kernel, by all ranks together, or not at all: its output is a view.
 enum class RunBy : uint8_t { kKernel, kCollective, kView };
@@ -83,7 +83,7 @@ struct OperatorCall {
   std::array<OperandShape, kMaxInputs> in = {};  // In the row's order, matrices included.
   std::array<OperandShape, kMaxOutputs> out = {};
   OperatorAttrs attrs;
-  const ProgramFacts* program = nullptr;  // Null in a graph, which does not know these yet.
+  const ProgramFacts* program = nullptr;  // Null in a graph, which has no such facts.
   KvShape kv;                             // The pages that attrs name; programs only.
   BlockShape block;                       // The state block that attrs name, instead of `kv`.
 };
@@ -112,7 +112,7 @@ struct OperatorSchema {
   ColumnRule columns = ColumnRule::kOwn;
   RunBy run_by = RunBy::kKernel;
   StateKind state = StateKind::kNone;
-  bool effect = false;    // Never dead: it writes state, gives results or is a collective.
+  bool effect = false;    // Never removed: writes state, gives results or is a collective.
   bool in_place = false;  // Every kernel may write its first output over an input of its shape.
   // All other checks: further limits of attributes, columns of kOwn. Null: there are none.
   bool (*check)(const OperatorCall& call, Finding& finding) = nullptr;
@@ -124,8 +124,8 @@ struct OperatorSchema {
   int value_count() const;     // Inputs that are values, optional ones included.
   int required_values() const;
   int output_count() const;
-  // Whether it multiplies rows of its first input by a matrix. Strategy says what happens if these
-  // rows are split.
+  // Whether the operator multiplies rows of its first input by a matrix. Strategy says what happens
+  // if these rows are split.
   bool multiplies() const;
   bool may_round() const { return output_types == OutputTypes::kMayRound; }
 };

@@ -28,8 +28,8 @@ void set_extent(program::Piece& piece, bool rows, Range range) {
   }
 }
 
-// The pieces, one after another, form matrices of `each` rows (or columns). Keeps the pieces that
-// overlap `wanted` in any matrix, trimmed to it.
+// The pieces, one after another, form matrices of `each` rows (or columns). Keeps the rows
+// (columns) `wanted` of each matrix: drops pieces outside of them and trims the others.
 std::vector<program::Piece> cut_across(const std::vector<program::Piece>& pieces, bool rows,
                                        Range wanted, int64_t each) {
   std::vector<program::Piece> kept;

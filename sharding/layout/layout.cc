@@ -227,8 +227,8 @@ void local_top_candidates(const Context& c, int rank, program::TopCandidatesAttr
   local.set_vocab_begin(whole_blocks * kVocabBlock);
 }
 
-// Sets the numbers of a rank's query heads and of the KV heads that they use, and which query head
-// uses which KV head, counted from the rank's first one.
+// Sets a rank's number of query heads, its number of KV heads, and each query head's slope and KV
+// head. KV heads are counted from the rank's first one.
 void local_attention(const Context& c, int rank, program::AttentionAttrs& local) {
   const program::AttentionAttrs& model = c.node.attributes.attention();
   const Range heads = c.plan.units({Axis::kHeads, model.heads(), 1}, rank);

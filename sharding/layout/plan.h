@@ -27,10 +27,11 @@ struct Plan {
   int ranks = 1;
   Strategy strategy = Strategy::kGather;
   std::vector<int64_t> eighths = {};  // [ranks]: speeds; the fastest is 8.
-  // By axis: boundaries are multiples of this many units, so that quantized groups stay whole.
+  // By axis: boundaries are multiples of this many units. So quantized groups and vocabulary blocks
+  // stay whole.
   std::array<int64_t, kAxisCount> grains = {1, 1, 1, 1, 1, 1, kVocabBlock};
 
-  // Whether values over this axis are split: never on one rank; hidden and latent only in gather.
+  // Whether values over this axis are split. One rank: never. Only gather splits hidden and latent.
   bool splits(Axis axis) const;
   // The units of `rank`. For kKvHeads, they cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;

@@ -111,7 +111,7 @@ int Splitter::make_whole(int value) {
   const bool summed = node.op == Op::kAllReduce;
   note(info.name, kWholeLayout, info.axis, info.axis.columns());
   state.whole = graph_.append(std::move(node), {std::move(info)}).front().id;
-  // From now on a sum replaces the partial value; a split value stays usable.
+  // From now on the sum replaces the partial value; a split value can still be used as it is.
   if (summed) state = {.layout = kWholeLayout, .local = state.whole, .whole = state.whole};
   return state.whole;
 }

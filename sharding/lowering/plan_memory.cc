@@ -98,7 +98,7 @@ void Planner::find_homes() {
 }
 
 // Whether this node may write shared memory. Before the first collective of a step, other ranks may
-// still read it at the end of the previous step.
+// not yet have read what the previous step wrote there.
 bool Planner::may_share(int node) const {
   return !collectives_.empty() && collectives_.front() < node;
 }

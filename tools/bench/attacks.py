@@ -109,7 +109,7 @@ def rapid_resets(address):
 
 
 def is_served(address):
-    """Whether a client of another network is served: one has at most 7/8 of all connections."""
+    """Whether a client of another network is served: one network has at most 7/8 of connections."""
     connection = Connection(address, "127.0.0.2" if address.startswith("127.") else "")
     connection.send(PREFACE + frame(HEADERS, END_HEADERS, 1, call_headers("GetModel")) +
                     frame(DATA, END_STREAM, 1, bytes(5)))

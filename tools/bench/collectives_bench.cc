@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Median microseconds of all_gather and all_reduce between forked processes, by message size.
 //   collectives_bench [--ranks N] [--json]
-// all_gather's size is the result on every rank, all_reduce's the input of every rank. Interpret a
-// figure together with the machine: two CPUs may be one core's threads. Each rank is pinned to its
-// own CPU if there are enough.
+// The size is that of an all_gather's result, or of an all_reduce's input, on every rank. Interpret
+// a figure together with the machine: two CPUs may be one core's threads. Each rank is pinned to
+// its own CPU if there are enough.
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/wait.h>

@@ -103,7 +103,7 @@ def set_defaults(options: argparse.Namespace) -> None:
 
 
 class Machine:
-    """The probe and its results."""
+    """The probe of the machine's limits and placement (limits.cc)."""
 
     def __init__(self, limits: Path):
         self.program = str(limits)

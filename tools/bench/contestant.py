@@ -23,7 +23,7 @@ class Contestant:
     _process: subprocess.Popen | None = None
 
     def start(self, log: Path) -> None:
-        """Waits until it has computed a first token; first_token_s counts from here."""
+        """Starts the program, waits for its first token, and measures first_token_s."""
         begin = time.perf_counter()
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
@@ -52,7 +52,7 @@ class Contestant:
         return self._answer(self._log)["seconds"][0]
 
     def memory_beyond_weights(self) -> int:
-        """Bytes of all its processes, without the weights and its interpreter's initial memory."""
+        """Bytes of the program's processes, without its weights and its own_bytes (Python's)."""
         held = pss_bytes(children(self._process.pid))
         return held - self.about["weight_bytes"] - self.about.get("own_bytes", 0)
 

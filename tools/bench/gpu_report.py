@@ -116,7 +116,7 @@ def kernel_part(results):
 
 
 def variant_part(results):
-    """TFLOP/s of linears for many rows by the rows per tile; 0 is the kernel by mma.sync."""
+    """TFLOP/s of linears for many rows, by the rows per tile; 0: the kernel that uses mma.sync."""
     found = {}
     for one in results["variants"]:
         key = one["variant"].split("_")[-1], one["shape"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Median microseconds of an all_gather between two hosts, and the floor: the same bytes in both
-// directions on a bare socket that spins.
+// Median microseconds of an all_gather between two hosts, and a lower bound, the floor: the same
+// bytes in both directions on a plain socket, without any sleep.
 //   hosts_bench --rank 0 --address 10.0.0.1:7000     on the first host, which listens
 //   hosts_bench --rank 1 --address 10.0.0.1:7000     on the second
 // Sizes are those of one rank's part. Floor and all_gather alternate, so that a disturbance affects

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures all CPU kernels over real shapes, except those of linear (linear_bench.cc), and this
-// machine's limits. Prints GB/s and GFLOP/s. Flags are Google Benchmark's, e.g.
+// Measures all CPU kernels over real shapes, except those of linear (linear_bench.cc) and experts,
+// and this machine's limits. Prints GB/s and GFLOP/s. Flags are Google Benchmark's, e.g.
 // --benchmark_filter=attention_bf16; the number of threads is LOCKSTEP_BENCH_THREADS (1). Keys and
 // values rotate through more memory than the caches hold.
 #include <benchmark/benchmark.h>
@@ -254,9 +254,9 @@ void peak_limit(benchmark::State& state, const Peak& peak) {
   report(state, {.bytes = 0, .flops = std::accumulate(done.begin(), done.end(), int64_t{0})});
 }
 
-// Decode, and prefill of 512 rows, with short and long context, by the shapes of heads: TinyLlama,
-// Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, one query head per KV head; DeepSeek-V3's latent
-// attention, and an eighth of its heads.
+// Decode, and prefill of 512 rows, each with short and long context. The shapes of heads are those
+// of TinyLlama, Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, one query head per KV head, DeepSeek-V3's
+// latent attention, and an eighth of its heads.
 void register_attention(const KernelEntry& kernel) {
   for (const Heads& heads :
        {Heads{32, 4, 64}, Heads{32, 8, 64}, Heads{14, 2, 64}, Heads{32, 8, 128}, Heads{32, 32, 64},

@@ -100,10 +100,10 @@ double ping_pong_ns(const std::vector<int>& processors) {
 struct Placement {
   std::string name = "one";  // A single CPU.
   double ns = 0;
-  double adds_per_cycle = 0;  // The smallest of the CPUs'.
+  double adds_per_cycle = 0;  // The smaller value of the two CPUs.
 };
 
-// The smallest of the CPUs' numbers of additions per cycle, each measured alone.
+// The additions per cycle of the slower of the two CPUs; each is measured alone.
 double min_adds_per_cycle(const std::vector<int>& processors) {
   double min = 0;
   for (size_t cpu = 0; cpu < std::min<size_t>(2, processors.size()); ++cpu) {
@@ -139,7 +139,7 @@ const std::byte* fill_memory() {
   return static_cast<const std::byte*>(memory);
 }
 
-// The rate in the faster order.
+// The rate with the faster of the two ReadOrders.
 double read_gb_per_s(const std::vector<int>& processors, int threads, const std::byte* memory) {
   const int64_t share = kReadBytes / threads;
   std::atomic<uint64_t> sum{0};

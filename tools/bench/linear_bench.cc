@@ -2,9 +2,9 @@
 // Measures the linear kernels of every weight type over the matrices of a TinyLlama layer, for few
 // and for many rows. Prints bytes and operations per second, and what share they are of the rates
 // of two loops that run just before: one only reads, the other only multiplies. Also prints the
-// additions per cycle (base/system/busy_sibling.h), the smaller of the values before and after.
-// Flags are Google Benchmark's, e.g. --benchmark_filter=linear_q8_avx512_bf16; the number of
-// threads is LOCKSTEP_BENCH_THREADS (1).
+// additions per cycle (base/system/busy_sibling.h): the smaller of the values before and after the
+// measurement. Flags are Google Benchmark's, e.g. --benchmark_filter=linear_q8_avx512_bf16; the
+// number of threads is LOCKSTEP_BENCH_THREADS (1).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ double best_rate(const Body& body) {
   return best;
 }
 
-// Bytes per second of all threads, in the faster order.
+// Bytes per second of all threads, with the faster of the two ReadOrders.
 double read_rate() {
   double best = 0;
   for (const ReadOrder order : kReadOrders) {

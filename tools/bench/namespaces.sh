@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Hosts on one machine, as root: network namespaces, each with an address in 10.77.0.0/24. Two are
-# connected directly, more by a bridge in the last one.
+# connected directly, three or more by a bridge in the last namespace.
 #   tools/bench/namespaces.sh up COUNT      makes lockstep1 (10.77.0.1) .. lockstepCOUNT
 #   tools/bench/namespaces.sh down          removes them
 #   ip netns exec lockstep1 COMMAND         runs a command on the first of them

@@ -46,9 +46,9 @@ __attribute__((target("avx2,fma"))) int64_t fp32_avx2(int64_t iterations) {
   return iterations * kChains * 8 * 2;
 }
 
-// Products of bytes. An instruction adds two of them in 16 bits; kSums such results are added in 16
-// bits (eight fit if one factor has four bits), and the sum in 32 bits. Each product is written
-// out, because the compiler would compute equal products once.
+// Products of bytes. An instruction adds two of them in 16 bits. kSums of its results are added in
+// 16 bits (eight fit if one factor has four bits), and this sum is added to others in 32 bits. Each
+// product is an asm statement, because the compiler would compute equal products once.
 template <int kSums>
 __attribute__((target("avx2"))) int64_t bytes_avx2(int64_t iterations) {
   __m256i factor = _mm256_set1_epi8(7), ones = _mm256_set1_epi16(1), sums[6] = {};
@@ -82,8 +82,8 @@ __attribute__((target("avx512f"))) int64_t fp32_avx512(int64_t iterations) {
   return iterations * kChains * 16 * 2;
 }
 
-// Accumulators are the registers 0 to 11 with any contents: g++ 12 would copy those of the
-// intrinsics back and forth in every iteration.
+// The accumulators are the registers 0 to 11, whatever they contain. With intrinsics, g++ 12 would
+// copy the accumulators back and forth in every iteration.
 #define TWELVE_TIMES(instruction, factor)                                                          \
   asm volatile(".irp sum,0,1,2,3,4,5,6,7,8,9,10,11\n\t" instruction " %0, %0, %%zmm\\sum\n\t.endr" \
                :                                                                                   \

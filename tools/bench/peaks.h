@@ -13,8 +13,8 @@ namespace lockstep {
 
 // Multiply-adds of one kind, from registers, in more independent chains than the latency needs.
 struct Peak {
-  // The kind of product: "fp32", "bf16" (without an instruction for bf16, the loop of fp32:
-  // widening is not counted), "int8", "int4" (by instructions for int8).
+  // The kind of product: "fp32", "bf16", "int8" or "int4". Without an instruction for bf16, "bf16"
+  // is the loop of fp32: widening is not counted. "int4" uses instructions for int8.
   const char* kind;
   Isa isa;  // The ISA that it needs.
   // Runs the loop and returns the number of its multiplications and additions.

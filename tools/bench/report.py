@@ -80,7 +80,7 @@ def table(records: list[dict]) -> str:
 
 
 def start_table(records: list[dict]) -> str:
-    """Seconds to the first token and memory without the model's own, medians per contestant."""
+    """Seconds to the first token, and memory without weights and KV cache: medians."""
     starts = [record for record in records if record["record"] == "start"]
 
     def key(name: str):

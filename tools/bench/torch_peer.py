@@ -5,10 +5,11 @@
     tools/bench/torch_peer.py CONFIG.json [--cases prefill:512,decode:64,decode:32x64]
                               [--repeat 2] [--device cpu]
 
-Random bfloat16 weights. Prompts in one step, attention by scaled_dot_product_attention; decode
-steps are one CUDA graph, greedy, after a prompt of one token. On a GPU, its own rates are measured
-first: a copy within its memory (bytes read and written) and a matrix product. Exit code 3, after a
-line with the reason, if there is no PyTorch or no GPU.
+Weights are random, in bfloat16. A prompt is computed in one step, with
+scaled_dot_product_attention. Decode steps are greedy, follow a prompt of one token, and replay a
+CUDA graph of one step. The rates of a GPU are measured first: a copy within its memory (bytes
+read and written) and a matrix product. Exit code 3, after a line with the reason, if there is no
+PyTorch or no GPU.
 """
 import argparse
 import json

@@ -19,7 +19,7 @@ namespace lockstep {
 struct Command {
   CLI::App* app = nullptr;
   std::function<absl::Status(Interrupt&)> run;
-  int exit_code = 0;  // For a command whose exit code differs from its status.
+  int exit_code = 0;  // The exit code if run() returns OK.
 };
 
 std::shared_ptr<Command> add_serve(CLI::App& parent);
@@ -63,7 +63,8 @@ struct RunOptions {
   // device per local worker.
   int threads() const;
   absl::StatusOr<std::vector<std::string>> devices() const;
-  // `service` with the values above and the arguments of local workers. Sets the log level.
+  // `service` with the results of these functions, and the arguments of local workers. Sets the log
+  // level.
   absl::StatusOr<ServiceOptions> service_options() const;
 };
 
@@ -88,7 +89,7 @@ absl::StatusOr<std::unique_ptr<InferenceService>> start_service(const Model& mod
                                                                 ServiceOptions options,
                                                                 Interrupt& interrupt);
 
-// 0 for success, 2 for errors that the user can fix, 1 for our own faults.
+// 0 for success, 2 for errors that the user can fix, 130 for an interruption, 1 for our own faults.
 int exit_code_of(const absl::Status& status);
 
 }  // namespace lockstep

@@ -14,8 +14,8 @@ namespace lockstep {
 // text states it.
 void add_flags(CLI::App& app, const std::vector<Flag>& flags);
 
-// The parser's refusal in one line, with the command whose --help explains more: `app`, to which
-// `error` belongs, or the command that was given.
+// One line with the parser's refusal and the command whose --help explains more: the command that
+// was given, else `app`. `error` is an error of `app`.
 std::string explain(const CLI::ParseError& error, const CLI::App& app);
 
 }  // namespace lockstep

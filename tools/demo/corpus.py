@@ -57,7 +57,7 @@ PLOTS = load_plots(HOME) + load_plots(AWAY)
 
 
 class Being:
-    """A person of the story, with the forms that the text may use for it."""
+    """A person of the story, with the words that the text may use for this person."""
 
     def __init__(self, rng, role, taken, named):
         self.role = role

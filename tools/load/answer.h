@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Writes its results into a record, which must outlive it.
+// Writes its results into a record, which must outlive the reader.
 class AnswerReader {
  public:
   explicit AnswerReader(LoadRecord* record) : record_(record) {}

@@ -37,7 +37,7 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);  // Errors as value
 constexpr auto kProgressInterval = std::chrono::milliseconds(100);
 constexpr auto kFindModelTimeout = std::chrono::seconds(10);
 constexpr uint32_t kHeadBytes = 64 << 10;
-constexpr size_t kErrorBytes = 64 << 10;  // For a body that is not a stream.
+constexpr size_t kErrorBytes = 64 << 10;  // The limit for a body that is not a stream.
 constexpr size_t kPieceBytes = 16 << 10;
 
 struct Connection {

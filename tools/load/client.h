@@ -46,7 +46,7 @@ class LoadClient {
   const std::string& model() const;
 
   // Sends the requests and waits for their ends. `progress` is called ten times per second. The
-  // records are ordered by their ends.
+  // records are in the order in which the requests ended.
   std::vector<LoadRecord> run(Workload& workload,
                               const std::function<void(const LoadProgress&)>& progress);
   // Requests that stop() left unfinished.

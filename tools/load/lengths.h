@@ -13,7 +13,7 @@ namespace lockstep {
 // Uniform in (0, 1); equal on every machine.
 double draw_uniform(std::mt19937_64& random);
 
-// A distribution of lengths, which are 1 or more. A value.
+// A distribution of lengths, which are 1 or more. Can be copied.
 class Lengths {
  public:
   static constexpr int64_t kMax = 10'000'000;

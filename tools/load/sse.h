@@ -23,7 +23,7 @@ class SseParser {
   void end_line(const std::function<void(std::string_view)>& on_data);
 
   std::string line_;  // Without its end, which has not arrived.
-  std::string data_;  // The incomplete event's, with '\n' after each line.
+  std::string data_;  // The data of the incomplete event, with '\n' after each line.
   bool after_cr_ = false;
   bool first_line_ = true;
 };

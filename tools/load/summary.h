@@ -43,9 +43,9 @@ struct LoadSummary {
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
   int64_t uncounted = 0;  // Answers without usage: their events with text count as tokens.
-  // These four are for answered requests. ttft: from the scheduled arrival to the first text. tpot:
-  // a request's mean time per token after its first, for requests with two or more. gap: between
-  // events.
+  // These four are for answered requests. ttft: from the scheduled arrival to the first text; e2e:
+  // to the end. tpot: a request's mean time per token after its first, for requests with two tokens
+  // or more. gap: between events with text.
   Distribution ttft_ms, tpot_ms, gap_ms, e2e_ms;
   Distribution late_ms;  // For all: the delay from arrival to sending.
   std::map<std::string, LoadFailure> failures;

@@ -52,8 +52,8 @@ TOWERS = ("vision", "multi_modal")
 @dataclass(frozen=True)
 class Row:
     """`settings` are arguments of the config's class. `unread`: parts of names of tensors that do
-    not belong to the model that runs here. `since`: the first major release that can build and run
-    it, and gives the same results as later ones."""
+    not belong to the model that runs here. `since`: the first major release of transformers that
+    can build and run the model, and gives the same results as later releases."""
 
     architecture: str
     settings: dict

@@ -4,12 +4,13 @@
 
     tools/survey/survey.py [--transformers VERSION]... [--only NAME]... [--write FOLDER]
 
-For small models of architectures.py: the config.json that its class saves is accepted; parameters,
-names and shapes of tensors, rotary frequencies and windows by layer agree with the class; tokens
-and logits do too, from every form that the class saves, on 1 and 3 workers. Prints one line for
-each model that differs; the exit code is then 1. Makes an environment for each release of
-transformers under build/survey (torch is about 6 GB there); --write keeps the configs and facts in
-FOLDER, where tests/models/survey_test.cc finds them: tests/data/survey.
+For each small model of architectures.py: the config.json that the model's class saves is accepted;
+parameters, names and shapes of tensors, rotary frequencies and windows by layer agree with the
+class; tokens and logits do too, from every form that the class saves, on 1 and 3 workers. Prints
+one line per model: ok, or how it differs. The exit code is 1 if any model differs. Makes an
+environment for each release of transformers under build/survey (torch is about 6 GB there); --write
+keeps the configs and facts in FOLDER, where tests/models/survey_test.cc finds them:
+tests/data/survey.
 """
 import argparse
 import json
@@ -51,7 +52,7 @@ def interpreter(release):
 
 
 def listed_architectures():
-    """The supported ones in docs/models.md."""
+    """The supported architectures in docs/models.md."""
     page = (ROOT / "docs/models.md").read_text()
     runs = page[:page.index("These names are refused")]
     return re.findall(r"^(?:\||-) `(\w+)`", runs, re.MULTILINE)
@@ -70,7 +71,7 @@ def names_differ(found, wanted):
 
 
 def rotary_differs(found, wanted):
-    """Both tables, if they differ; a class that computes its angles, without a table, agrees."""
+    """Both tables if they differ, else "". A class without a table (`wanted` is empty) agrees."""
     alike = len(found) == len(wanted) and all(
         abs(one[key] - other[key]) <= NEAR * abs(other[key])
         for one, other in zip(found, wanted) for key in other)

@@ -3,7 +3,7 @@
 
 import re
 
-NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")  # Between dots: not one that is folded already.
+NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")  # Between dots: folded numbers are in braces.
 
 
 def fold_last(shapes):

@@ -138,8 +138,8 @@ UNSUPPORTED = {"filesizeformat", "pprint", "random", "striptags", "urlize", "wor
 
 
 def is_compared(value, call):
-    """Here ranges, iterators and views are not keys and have no order; a slice of a range is a
-    list."""
+    """In Lockstep ranges, iterators and views are no keys and have no order, and a slice of a range
+    is a list: such results differ on purpose."""
     kind = {"range(5)": "range", "{'k': 'v'}.items()": "view"}.get(value, "")
     kind = "iterator" if value.endswith("map('abs')") else kind
     is_slice = call.startswith("v[") and ":" in call

@@ -44,7 +44,7 @@ bool takes_path(const CommandUsage& command) {
   return std::ranges::any_of(command.arguments, &OptionUsage::takes_path);
 }
 
-// The commands of a command, with their own names: those of "bench" are "serve".
+// The subcommands of a command, with the last word of their names: "serve" for "bench serve".
 std::vector<std::pair<std::string, const CommandUsage*>> children(
     std::span<const CommandUsage> commands, const CommandUsage& command) {
   std::vector<std::pair<std::string, const CommandUsage*>> found;
@@ -57,8 +57,8 @@ std::vector<std::pair<std::string, const CommandUsage*>> children(
   return found;
 }
 
-// The words that may follow the command in place of a flag: its own commands and its arguments'
-// words.
+// The words that may follow the command in place of a flag: its subcommands, and the values of its
+// arguments.
 std::vector<std::string> next_words(std::span<const CommandUsage> commands,
                                     const CommandUsage& command) {
   std::vector<std::string> words;
@@ -70,7 +70,7 @@ std::vector<std::string> next_words(std::span<const CommandUsage> commands,
   return words;
 }
 
-// Commands of commands, such as 'bench serve'.
+// The names of all subcommands, such as 'bench serve'.
 std::vector<std::string> nested_names(std::span<const CommandUsage> commands) {
   std::vector<std::string> names;
   for (const CommandUsage& command : commands) {

@@ -56,7 +56,7 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
-// Paragraphs. A line with two blanks is a part of an example or of a table, and stays a line.
+// Paragraphs. A line with two blanks in a row belongs to an example or a table, and stays a line.
 std::string paragraphs(const std::string& text) {
   std::string page;
   bool is_verbatim = false;
@@ -108,7 +108,7 @@ std::string usage_line(const CommandUsage& command) {
   return line;
 }
 
-// The section of one command. Flags in `shared` are only named there.
+// The section of one command. It has only the names of flags in `shared`.
 std::string command_section(const CommandUsage& command,
                             const std::map<std::string, std::vector<std::string>>& shared) {
   std::string page =
@@ -134,7 +134,7 @@ std::string command_section(const CommandUsage& command,
 }  // namespace
 
 std::string man_page(std::span<const CommandUsage> commands, const std::string& version) {
-  std::map<std::string, std::vector<std::string>> shared;  // The commands of each text.
+  std::map<std::string, std::vector<std::string>> shared;  // By key_of(): the commands.
   std::vector<std::string> order;
   for (const CommandUsage& command : commands) {
     for (const auto* options : {&command.arguments, &command.flags}) {

@@ -142,7 +142,7 @@ absl::Status run_for_values(std::span<const Program> programs, std::span<const i
     return invalid_argument("the prompt needs {} KV pages, the max is {}", pages,
                             group.info().pages);
   }
-  uint64_t number = 0;  // The number of the null step.
+  uint64_t number = 0;  // The number of the last step; 0: the null step.
   for (int begin = 0, end = 0; begin < instructions; begin = end) {
     ASSIGN_OR_RETURN(end, window_end(programs, begin, instructions, std::min(rows, count)));
     for (int64_t first = 0; first < count; first += rows) {

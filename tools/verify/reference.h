@@ -23,8 +23,8 @@ class Reference {
   static absl::StatusOr<Reference> open(const std::filesystem::path& path);
 
   const std::vector<int32_t>& tokens() const { return tokens_; }
-  // Null if there is none. A prefix common to all modules is ignored: "transformer.h.0" is "h.0",
-  // "model.language_model.layers.0" is "model.layers.0".
+  // Null if the file has no such matrix. A prefix common to all modules is ignored:
+  // "transformer.h.0" is "h.0", "model.language_model.layers.0" is "model.layers.0".
   const TensorInfo* find(std::string_view name) const;
   absl::StatusOr<std::vector<float>> read(const TensorInfo& tensor) const;
 

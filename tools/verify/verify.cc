@@ -60,12 +60,13 @@ class Verifier {
   const VerifyOptions& options_;
   const std::map<std::string, Counterpart> counterparts_;
   std::set<std::string> names_;            // The names of the model's values.
-  std::map<std::string, Wanted> wanted_;   // Read so far, by the model's value.
+  std::map<std::string, Wanted> wanted_;   // The matrices read so far, by the model's value.
   std::map<int, Comparison> comparisons_;  // By rank 0's value.
   std::optional<Comparison> candidates_;   // For top_candidates, which makes no value.
 };
 
-// "model.layers.0.mlp.down_proj" for its sum or gathered value: "....down_proj.bf16.all".
+// The model's value from which a program's value was made: "model.layers.0.mlp.down_proj" for
+// "model.layers.0.mlp.down_proj.bf16.all".
 std::string Verifier::name_of_model(const std::string& name) const {
   std::string known = name;
   while (!known.empty() && !names_.contains(known)) {

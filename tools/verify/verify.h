@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a group's values with those of a reference, the results of transformers or of another
-// program: the error of each, and the first that differs.
+// Compares a group's values with those of a reference, which are the results of transformers or of
+// another program. Gives the error of each value, and the first value that differs.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace lockstep {
 
 struct VerifyOptions {
   double tolerance = 2e-4;  // Max error, relative to the value's largest element.
-  int64_t rows = 512;       // Per step: a longer prompt takes several.
+  int64_t rows = 512;       // Rows per step; a longer prompt takes several steps.
 };
 
 // The largest error of one value, over all rows and ranks.
@@ -33,7 +33,7 @@ struct Comparison {
   double error = 0;       // Divided by the reference's largest element; infinite if not a number.
   int64_t row = 0;        // The row of the largest error, counted in the prompt.
   int64_t column = 0;     // Its column in the whole value.
-  int rank = -1;          // The rank that made it; -1: the sum of all ranks' addends.
+  int rank = -1;          // The rank that made the value; -1: the sum of all addends.
   float found = 0;
   float wanted = 0;
   bool differs = false;  // The error is above the tolerance.
@@ -43,7 +43,7 @@ struct Comparison {
 struct Suspect {
   int instruction = 0;
   std::string op;
-  std::string name;  // The name of its value.
+  std::string name;  // The name of the operator's value.
 };
 
 struct Verification {

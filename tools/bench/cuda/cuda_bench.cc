@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies, then the table of CUDA kernels over shapes of an 8-billion-parameter Llama: microseconds,
-// GB/s and GFLOP/s of each, one JSON object per line. Every figure is the median of several runs of
-// many consecutive calls, replayed as a CUDA graph: queueing a call takes longer than a small
-// kernel. Weights and pages exceed the GPU's cache and hold small random numbers. Two kinds of
-// quantized weights are measured.
+// Copies, then the kernels of linears, attention, norms, gates, casts and candidates over shapes of
+// an 8-billion-parameter Llama: microseconds, GB/s and GFLOP/s of each, one JSON object per line. A
+// figure is the median of several runs of many consecutive calls. A kernel's calls are replayed as
+// a CUDA graph: queueing a call takes longer than a small kernel. Weights exceed the GPU's cache.
+// q8 and q4 are the quantized types that are measured.
 //   cuda_bench            everything
 //   cuda_bench --variants the variants of kernels instead; exit code 1 if one has wrong bits
 //   cuda_bench --devices  the usable GPUs; exit code 2 and the reason if there are none
@@ -31,7 +31,7 @@ constexpr int64_t kCycledBytes = int64_t{256} << 20;
 constexpr int64_t kPatternBytes = int64_t{4} << 20;
 constexpr int kRuns = 5;
 constexpr double kRunMicroseconds = 10000;
-constexpr double kMaxCaptured = 256;  // More than the copies of a weight.
+constexpr double kMaxCaptured = 256;  // Calls in a graph: more than a weight has copies.
 
 class Bench {
  public:

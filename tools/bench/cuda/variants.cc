@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times linears for many rows: the wgmma kernel with each number of rows per tile, and the mma.sync
-// kernel, whose bits they all must have.
+// kernel. All must have the bits of the mma.sync kernel.
 #include "tools/bench/cuda/variants.h"
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 // gap: from the last rank's answer to a step until the last rank has the next one, measured by the
 // ranks, while all streams draw a token in each step. wire: the same with empty steps and without
 // an engine. The goal for gap: 150 us and 3 us per stream, and 15 us more per stream with top_p or
-// logprobs. --compute-us: ranks answer after this time, like workers that compute, and clients read
-// the previous step's tokens in that time; with 0, clients compete with the engine for CPUs. cpu:
-// CPU time of the coordinator's process per token that clients read.
+// logprobs. cpu: CPU time of the coordinator's process per token that clients read. With
+// --compute-us ranks answer after this time, like workers that compute. Clients then read the
+// previous step's tokens during this time. With 0 they compete with the engine for CPUs.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -68,7 +68,7 @@ struct Result {
   double gap_p99_us = 0;
   double cpu_us = 0;  // Per token.
   double tokens_per_s = 0;
-  int64_t steps = 0;  // The measured ones.
+  int64_t steps = 0;  // The number of measured steps.
 };
 
 v1::GenerateRequest request_of(const Case& one, const Flags& flags) {

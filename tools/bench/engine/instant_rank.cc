@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kPages = 1 << 20;
 
-// The rank's slice of the vocabulary, in whole blocks; the last rank has the rest.
+// The rank's slice of the vocabulary, in whole blocks; the last rank's last block may be short.
 struct Slice {
   int64_t begin = 0;
   int64_t end = 0;

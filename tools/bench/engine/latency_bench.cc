@@ -150,7 +150,7 @@ nlohmann::json measure_shared(const Flags& flags) {
   const auto stub = v1::Generation::NewStub(
       grpc::CreateChannel(flags.address, grpc::InsecureChannelCredentials()));
   std::vector<double> times;
-  for (int i = 0; i < 2; ++i) {  // On one connection: this is one client.
+  for (int i = 0; i < 2; ++i) {  // Both on one connection, as one client.
     request.mutable_prompt_ids()->set_ids(flags.shared, 5 + i);
     grpc::ClientContext context;
     v1::GenerateResponse response;

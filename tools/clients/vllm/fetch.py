@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Downloads a part of vLLM's source package into the folder that the first argument names: the
-folders that test a server over HTTP. The package comes from PyPI; pip would build it, which needs
-torch."""
+folders that test a server over HTTP. The package comes from PyPI. pip is not used: it would
+build the package, which needs torch."""
 import io
 import re
 import sys

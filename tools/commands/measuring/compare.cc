@@ -81,7 +81,7 @@ class Computer {
 
   const std::unique_ptr<Model> model_;
   const FormedGroup group_;
-  uint64_t step_ = 0;  // The number of the null step.
+  uint64_t step_ = 0;  // The number of the last step; 0: the null step.
 };
 
 // Sums over all positions, and over those that have a next token.
@@ -149,7 +149,7 @@ absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
   return std::vector<std::string>{std::move(text)};
 }
 
-// Splits every text into windows, each with the tokens that the tokenizer adds at the start.
+// Splits every text into windows. Each begins with the begin token if the tokenizer adds one.
 absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const Model& model) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(flags));
   if (model.tokenizer() == nullptr) {
@@ -229,7 +229,7 @@ absl::Status check_flags(const CompareFlags& flags, const Model& model) {
                           flags.window, model.max_context());
 }
 
-// The model of the flags, with the logits of every row.
+// The options of `model`, changed so that a step returns the logits of every row.
 ModelOptions step_options(const CompareFlags& flags, const Model& model) {
   ModelOptions options = model.options();
   options.max_context = flags.window;

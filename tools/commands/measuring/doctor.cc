@@ -71,8 +71,8 @@ int64_t huge_bytes() {
   return 0;
 }
 
-// The part of newly allocated memory that is in huge pages: they may be off, or memory may be
-// fragmented.
+// The part of newly allocated memory that is in huge pages. It is below 1 if huge pages are off or
+// memory is fragmented.
 double huge_share() {
   constexpr int64_t kBytes = int64_t{64} << 20;
   const int64_t before = huge_bytes();

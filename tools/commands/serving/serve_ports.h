@@ -40,7 +40,7 @@ struct PortFlags {
   TlsFiles tls;                       // For all three ports.
   std::vector<std::string> insecure;  // Ports that may use plain text off loopback.
   std::string api_keys;               // A file; "": any client may call.
-  int lowest_priority = 0;            // The smallest priority for clients without keys.
+  int lowest_priority = 0;            // The min priority of requests if there are no keys.
   http::BrowserRules browsers;
   openai::ApiOptions openai;
 
@@ -60,9 +60,10 @@ class ServedPorts {
   std::string names() const;
   // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
-  // Closes idle connections; answers that have begun continue. The operator's port is not affected.
+  // Closes idle HTTP connections of clients; answers that have begun continue. The gRPC port and
+  // the operator's port are not affected.
   void drain();
-  // Waits a short time for the ends of these answers over HTTP.
+  // Waits until all answers over HTTP have ended, for at most a second.
   void wait_answered();
 
  private:

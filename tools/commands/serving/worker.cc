@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<HealthPort>> open_health_port(const std::string& 
   return port;
 }
 
-// Ends the process if it still runs long after its goodbye: a name server or a file system that
+// Ends the process if it still runs kMaxEnd after the signal: a name server or a file system that
 // does not answer blocks a thread, and a blocked thread cannot be stopped. Nothing of value is
 // lost.
 void limit_end() {

@@ -19,7 +19,7 @@ class Batch {
 
   size_t size() const { return requests_.size(); }
 
-  // Returns the answer of request `index`, or the reason why there is none. Before, it submits this
+  // Returns the answer of request `index`, or the reason why there is none. First it submits this
   // request and as many of the following ones as the engine's queue accepts. Call it on one thread,
   // for 0, 1, 2, ... in order; the answer is valid until the next call.
   absl::StatusOr<Answer*> start(size_t index) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -34,7 +34,8 @@ class Batch {
   const std::vector<absl::StatusOr<EngineRequest>> requests_;
   Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<absl::StatusOr<Answer>> answers_ ABSL_GUARDED_BY(mutex_);  // For submitted ones.
+  // One for each submitted request.
+  std::vector<absl::StatusOr<Answer>> answers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ namespace lockstep {
 struct AnswerStats {
   int64_t prompt_tokens = 0;
   int64_t tokens = 0;
-  double first_seconds = 0;  // Until its first token.
+  double first_seconds = 0;  // Until the first token.
   double seconds = 0;
   bool stopped = false;  // By stop().
 };
@@ -38,8 +38,8 @@ class Conversation {
   Conversation(const Model* model, Engine* engine, v1::GenerateRequest request,
                const std::string& system);
 
-  // Generates the model's answer, which becomes part of the conversation, up to where it was
-  // stopped. After an error the conversation is unchanged.
+  // Generates the model's answer to `text`. Both become part of the conversation; of an answer that
+  // stop() ended, the part until then. After an error the conversation is unchanged.
   absl::StatusOr<AnswerStats> say(const std::string& text, const Show& show);
   // Generates the last answer again. kInvalidArgument: there is none.
   absl::StatusOr<AnswerStats> regenerate(const Show& show);

@@ -144,7 +144,7 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
   return Questions{.requests = {std::move(request)}};
 }
 
-// Prints text as it arrives, for one prompt at a terminal or in a pipe; otherwise shows a spinner.
+// Waits for the answer. Prints its text as it arrives if `stream_text`; otherwise shows a spinner.
 absl::Status follow(Answer& answer, bool stream_text, ProgressLine& line) {
   const auto start = std::chrono::steady_clock::now();
   while (!answer.done()) {
