@@ -170,12 +170,13 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.bits != 4) continue;
-    // The sum over groups of error / plain rounding's error: in quotients no outlier dominates.
+    // The sum over groups of (error / error of plain rounding). No outlier dominates these
+    // quotients.
     double shares = 0;
     int groups = 0;
     for (const float spread : {1.0f, 1e-12f, 1e12f}) {
       Matrix matrix = random_matrix(10, 333, 4, spread);
-      matrix.values[5] *= 20;  // An outlier in row 0; then a row of one sign.
+      matrix.values[5] *= 20;  // Row 0 has an outlier; row 1 has one sign.
       for (int64_t k = 0; k < 333; ++k) matrix.values[333 + k] = std::abs(matrix.values[333 + k]);
       const std::vector<float> back = quantized(dtype, matrix).dequantized();
       const std::vector<float> plain_back = plainly_rounded(matrix, kind);
@@ -249,7 +250,7 @@ TEST(QuantizationTest, AShortLastGroupIsQuantizedAlone) {
   }
 }
 
-// Ranks, threads and blocks of other sizes may quantize any subset of the rows.
+// Ranks, threads and loads in blocks quantize different subsets of the rows.
 TEST(QuantizationTest, ARowDoesNotDependOnTheOtherRows) {
   for (const DType dtype : kKinds) {
     const Matrix matrix = random_matrix(9, 257, 7);

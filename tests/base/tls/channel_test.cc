@@ -31,7 +31,7 @@ TEST(ChannelTest, AHalfOpenConnectionIsDetectedWithin15Seconds) {
   close(descriptor);
 }
 
-TEST(ChannelTest, AnIdlePeerIsNotTheEndButAClosedPeerIs) {
+TEST(ChannelTest, ReadingEndsIfThePeerHasClosedButNotIfItIsIdle) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
   Channel channel(ends[0], nullptr);
