@@ -71,7 +71,7 @@ TEST_F(QueueSharesTest, AnotherClientDisplacesTheNewestRequestOfTheClientWithThe
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-TEST_F(QueueSharesTest, RequestsThatBeganMakeNoRoom) {
+TEST_F(QueueSharesTest, RequestsThatBeganAreNotDisplaced) {
   fill("bob", 4);
   shares_.leave(streams_["bob3"].get());
   shares_.leave(streams_["bob3"].get());
@@ -91,7 +91,7 @@ TEST_F(QueueSharesTest, EveryBoundIsShared) {
   }
 }
 
-TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
+TEST_F(QueueSharesTest, RefusedAndDisplacedRequestsAreCountedByTheFullBound) {
   fill("bob", 4);
   EXPECT_FALSE(shares_.check("bob").ok());
   EXPECT_EQ(join("bob", "late"), std::nullopt);
@@ -101,8 +101,8 @@ TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
   EXPECT_EQ(shares_.refused().bytes, 0);
 }
 
-// With the large request, alice would have more than bob keeps: it is refused, and none of bob's
-// requests is displaced in vain.
+// With the large request, alice would have more than bob has left. The request is refused, and none
+// of bob's requests is displaced in vain.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);
@@ -185,7 +185,7 @@ TEST_F(QueueSharesTest, AnEmptyQueueAcceptsARequestOfAnySize) {
       IsEmpty());
 }
 
-TEST_F(QueueSharesTest, AStreamThatIsGoneMakesRoomAsWell) {
+TEST_F(QueueSharesTest, AStreamThatIsGoneTakesNoRoom) {
   fill("bob", 4);
   streams_.erase("bob3");
   EXPECT_THAT(join("alice", "a").value(), IsEmpty());

@@ -122,7 +122,7 @@ TEST(HealingTest, FormingIsRetriedWithGrowingDelaysAndAtOnceForANewWorker) {
   EXPECT_LE(longest, 3'100);
   const LinkId good = cluster.join();
   EXPECT_TRUE(cluster.formed());
-  EXPECT_EQ(cluster.worker(good).assignment().program().rank(), 1);  // Not the bad worker.
+  EXPECT_EQ(cluster.worker(good).assignment().program().rank(), 1);  // The bad worker has no rank.
 }
 
 TEST(HealingTest, AWorkerOfAnotherHostIsRefusedByNameAndTheOthersGoOn) {

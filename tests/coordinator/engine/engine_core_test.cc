@@ -297,7 +297,7 @@ TEST(EngineCoreTest, ADeadlineAfterTheEndChangesNothing) {
   EXPECT_TRUE(stream->status().ok());
 }
 
-TEST(EngineCoreTest, StoppingEndsEveryChoiceCancelled) {
+TEST(EngineCoreTest, StoppingEndsEveryChoiceAsCancelled) {
   Driven driven;
   EngineRequest request = request_of(1, 3, 200);
   request.n = 3;

@@ -93,7 +93,7 @@ TEST(EnginePrefixTest, ANewGroupBeginsWithAnEmptyCacheAndCountsGoOn) {
   EXPECT_EQ(driven.core().stats().prefix.queries, 60);
 }
 
-TEST(EnginePrefixTest, ACancelledRequestLeavesWhatItsStepsComputed) {
+TEST(EnginePrefixTest, PagesThatACancelledRequestComputedStayCached) {
   Driven driven({}, {.prefill_chunk = 16});
   const std::shared_ptr<Stream> cancelled = driven.submit(long_request());
   driven.act();

@@ -18,7 +18,7 @@ namespace {
 
 using testing::IsEmpty;
 
-// An engine over fake workers; the test fails if these were sent anything wrong.
+// An engine over fake workers. The test fails if the engine sends them a wrong message.
 class Served {
  public:
   explicit Served(const FakeModel& model, const EngineOptions& options = {},
@@ -95,7 +95,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
       }
       eventually([&] { return served.engine().stats().pages_free == pages; });
-      const bool crowded = pages == 40 && ranks != 2;  // One row per step: few run at once.
+      const bool crowded = pages == 40 && ranks != 2;  // Chunks of one row: few run at once.
       EXPECT_EQ(served.engine().stats().preemptions > 0, crowded);
     }
   }
@@ -215,7 +215,7 @@ TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheFault) {
   EXPECT_THAT(message(request), testing::HasSubstr("repetition_penalty"));
 }
 
-TEST(EngineTest, APrefixOfTokensThatSeeOneAnotherEndsWithATokenAndFitsOneStep) {
+TEST(EngineTest, APrefixWhoseTokensSeeOneAnotherMustEndWithATokenAndFitOneStep) {
   FakeModel model = {.max_rows = 24, .max_sequences = 16, .prefix = {.end = 60, .held = {61, 62}}};
   Served served(model);
   const auto message = [&](const EngineRequest& request) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selection against its definition: sort the tokens, then cut.
+// Compares the nucleus with its definition: sort the tokens, then keep the first ones.
 #include "coordinator/sampling/nucleus.h"
 
 #include <gtest/gtest.h>

@@ -64,7 +64,7 @@ TEST(KernelsTest, RanksWithDifferentKernelsFormNoGroup) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(KernelsTest, TheDigestDependsOnEachNameAndItsPlace) {
+TEST(KernelsTest, TheDigestDependsOnEachNameAndItsPosition) {
   EXPECT_EQ(digest_of({}), "");
   EXPECT_EQ(digest_of({"a", "b"}), digest_of({"a", "b"}));
   EXPECT_NE(digest_of({"a", "b"}), digest_of({"b", "a"}));
