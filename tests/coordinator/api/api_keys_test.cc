@@ -101,7 +101,7 @@ TEST_F(ApiKeysTest, AKeyHasALimitOfRunningRequests) {
   EXPECT_TRUE((*keys)->admit(bearer).ok());
 }
 
-TEST_F(ApiKeysTest, AFileThatIsWrongNamesItsLineAndShowsNoKey) {
+TEST_F(ApiKeysTest, TheErrorForABadFileNamesTheLineAndShowsNoKey) {
   for (const auto& [text, wanted] : std::vector<std::pair<std::string, std::string>>{
            {"", "must have at least one line"},
            {"alice\n", "line 1: must be NAME KEY"},

@@ -64,8 +64,8 @@ TEST(HostileHttp2Test, TenThousandRapidResetsDoNoHarm) {
   server.expect_alive();
 }
 
-// Connections of these attackers alternate with other networks' connections, and only half of a
-// thread's time is spent on them.
+// A server thread reads the attackers' connections and those of other networks alternately, and
+// spends at most half of its time on the attackers.
 TEST(HostileHttp2Test, FramesWithoutEndLeaveTimeForOthers) {
   const ApiServer server;
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));

@@ -213,10 +213,11 @@ double seconds_for(size_t bytes) {
 }
 
 TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
-  EXPECT_LT(seconds_for(1 << 16), 10 * seconds_for(1 << 14));  // Quadratic time: 16.
+  EXPECT_LT(seconds_for(1 << 16), 10 * seconds_for(1 << 14));  // Quadratic time: 16 times.
 }
 
-// A name is sent when it is whole, arguments as they arrive, and text that is no tag at once.
+// A call's name is sent when it is complete, arguments as they arrive. Text that cannot begin a tag
+// is sent at once.
 TEST(OutputParserTest, OnlyTheBeginningOfATagIsHeldBack) {
   OutputParser parser({.thoughts = think(), .tools = format_of("qwen3_coder")});
   EXPECT_EQ(parser.push("a <tool").content, "a");

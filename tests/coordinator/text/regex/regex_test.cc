@@ -80,7 +80,7 @@ TEST_P(PatternFileTest, CutsAsTheReferenceDoes) {
   }
 }
 
-// One matcher remembers from its first step on, the other one backtracks.
+// One matcher remembers failures from its first step on; the other one only backtracks.
 TEST_P(PatternFileTest, AMatcherThatRemembersFailuresFindsTheSameMatches) {
   for (const json& row : read_patterns(GetParam())) {
     const auto program = program_of(row[0]);
