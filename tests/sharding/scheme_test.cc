@@ -276,7 +276,7 @@ TEST(SchemeTest, GatherPlansMultiplesOfTheGroupIfEveryRankGetsOne) {
   EXPECT_EQ(ffn_of("q8", 4), (std::vector<int64_t>{0, 96, 192, 256, 300}));
   EXPECT_EQ(ffn_of("q8c", 2), (std::vector<int64_t>{0, 150, 300}));
   EXPECT_EQ(ffn_of("q4", 2, "cuda 0000:01:00.0"), (std::vector<int64_t>{0, 150, 300}));
-  // Heads may be narrower than groups, and each rank must get its share of them.
+  // The 124 columns are 4 groups, too few for 5 ranks, so the boundaries may split groups.
   const auto few = make_plan(model_graph("llama"), options_for(5, Strategy::kGather, DType::kQ8));
   EXPECT_EQ(few->boundaries({Axis::kFfn, 124, 1}), (std::vector<int64_t>{0, 25, 50, 75, 100, 124}));
 }

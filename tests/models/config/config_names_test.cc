@@ -104,7 +104,7 @@ TEST(ConfigNamesTest, FactorsOfOtherProgramsAreIgnoredAsInTransformers) {
   EXPECT_EQ(config.rope.SerializeAsString(), config_of(kMoe, yarn).rope.SerializeAsString());
 }
 
-TEST(ConfigNamesTest, BothFormsOfRotaryScalingMayAgree) {
+TEST(ConfigNamesTest, BothFormsOfRotaryScalingMayBeGivenIfTheyAgree) {
   const std::string both = R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0},
       "rope_parameters": {"rope_type": "linear", "factor": 2.0}})";
   EXPECT_TRUE(describe_config(kMoe, both).ok());
