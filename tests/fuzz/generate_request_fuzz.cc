@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes of a GenerateRequest: parse, check, convert. Any input may be refused; an accepted one is
-// within the table of limits. Its unit test is GenerateRequestTest.MutatedBytesAreRefusedOrKeep...
+// within the table of limits. Its unit test is
+// GenerateRequestTest.MutatedBytesAreRefusedOrKeepTheLimits.
 #include "tests/fuzz/generate_request_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -23,7 +23,8 @@ struct Link {
     up.cut();
     down.cut();
   }
-  // If a direction loses all messages, both sides see the stream's end now, as by a keepalive.
+  // If a direction loses all messages, both sides see the stream's end now, as if a keepalive ping
+  // had found it.
   void notice() {
     if (up.drops() || down.drops()) {
       up.notice();
