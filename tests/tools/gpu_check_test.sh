@@ -103,7 +103,8 @@ wants() {
 source=$1
 program "$folder/bin/compute-sanitizer" <<<"#!/bin/sh
 exit 0"
-# The goldens' check is a Python program, which is faked. The comparison with PyTorch finds none.
+# The goldens' check is a Python program, which is faked. The comparison with PyTorch finds no
+# PyTorch.
 program "$folder/bin/python3" <<PROGRAM
 #!/bin/bash
 case \$1 in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every row of docs/http.md's table of fields, requested with curl, and with grpcio if gRPC has it:
-the answers are the same.
+"""Requests with every field of docs/http.md's tables, sent with curl and, if gRPC has the field,
+with grpcio: the answers are the same.
 
     tests/tools/parity_test.py LOCKSTEP SOURCE
 
