@@ -93,7 +93,7 @@ TEST(CheckpointWriterTest, AnExistingFileIsNeverOverwritten) {
   EXPECT_EQ(std::filesystem::file_size(folder.path() / "model.safetensors"), 4u);
 }
 
-TEST(CheckpointWriterTest, AFullDiskIsOneLineThatNamesTheFile) {
+TEST(CheckpointWriterTest, AFullDiskIsAnErrorOfOneLineThatNamesTheFile) {
   const TempFolder folder;
   auto writer = CheckpointWriter::create(folder.path(), {{"large", "F32", {1 << 20}}}, 1);
   ASSERT_TRUE(writer.ok()) << writer.status();

@@ -255,7 +255,7 @@ TEST(RandomSourceTest, RanksAgreeOnTheirParts) {
   EXPECT_EQ(*source.bytes_to_read(half), 4 * 6 * 4);
 }
 
-TEST(RandomSourceTest, RandomPiecesAreAssembledLikeACheckpoints) {
+TEST(RandomSourceTest, RandomPiecesAreAssembledLikeThoseOfACheckpoint) {
   const WeightSource source{RandomWeights(9)};
   const program::Weight w = weight(kStacked);
   const std::vector<float> all = read(source, w, 0, 5);

@@ -79,7 +79,7 @@ TEST_F(QueueSharesTest, RequestsThatBeganAreNotDisplaced) {
   EXPECT_THAT(join("carol", "c").value(), ElementsAre("bob2"));
 }
 
-TEST_F(QueueSharesTest, EveryBoundIsShared) {
+TEST_F(QueueSharesTest, ClientsShareEveryBound) {
   for (const QueueLoad& large : {QueueLoad{.requests = 1, .choices = 5},
                                  {.requests = 1, .prompt_tokens = 50},
                                  {.requests = 1, .bytes = 500}}) {
@@ -133,7 +133,7 @@ TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNoOtherNetworkOut) {
 }
 
 // Two clients of one proxy share as if there were no other network.
-TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareItsPart) {
+TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareTheNetworksPart) {
   fill("10.0.0.1:1", 3);
   join("10.0.0.2:1", "other");
   EXPECT_THAT(join("10.0.0.1:2", "new").value(), ElementsAre("10.0.0.1:12"));

@@ -94,7 +94,7 @@ TEST_F(QueueTimesTest, AClientWithManyRequestsDelaysOnlyItself) {
   EXPECT_NEAR(wait_ms(of("many")), 10 * (990 + 10), 50);
 }
 
-TEST_F(QueueTimesTest, APriorityWaitsOnlyForBetterOrEqualOnes) {
+TEST_F(QueueTimesTest, ARequestWaitsOnlyForThoseOfBetterOrEqualPriority) {
   for (int i = 0; i < 100; ++i) come(of(std::to_string(i), /*priority=*/0));
   for (int i = 0; i < 300; ++i) come(of(std::to_string(i), /*priority=*/5));
   pass(100);

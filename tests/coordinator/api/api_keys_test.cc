@@ -28,7 +28,7 @@ class ApiKeysTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(ApiKeysTest, ABearerOfAKeyIsAdmittedUnderTheKeysName) {
+TEST_F(ApiKeysTest, ARequestWithAKeyIsAdmittedUnderTheKeysName) {
   const auto keys = load(std::string("# team\n\nalice ") + kKey + "\n");
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const char* scheme : {"Bearer ", "bearer ", "BEARER "}) {
@@ -63,7 +63,7 @@ TEST_F(ApiKeysTest, AnyOtherHeaderIsRefused) {
   }
 }
 
-TEST_F(ApiKeysTest, ADigestReplacesItsKey) {
+TEST_F(ApiKeysTest, AKeyMayBeGivenByItsDigest) {
   // The digest is SHA-256 of "sk-0123456789abcdef".
   const auto keys = load(
       "alice sha256:0000000000000000000000000000000000000000000000000000000000000000\n"

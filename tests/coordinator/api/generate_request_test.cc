@@ -57,7 +57,7 @@ TEST_F(GenerateRequestTest, UnsetFieldsTakeTheDefaults) {
   EXPECT_NE(accepted().id, request.id);
 }
 
-TEST_F(GenerateRequestTest, TheServersDefaultsOverrideTheModels) {
+TEST_F(GenerateRequestTest, TheServersDefaultsOverrideThoseOfTheModel) {
   const RequestDefaults defaults = {
       .sampling = R"({"temperature": 0.25, "presence_penalty": 0.5, "frequency_penalty": -0.5})",
       .max_tokens = 77};

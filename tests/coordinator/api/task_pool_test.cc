@@ -182,7 +182,7 @@ TEST(TaskPoolTest, NetworksShareTheThreadsHoweverManyClientsTheyHave) {
               testing::ElementsAre("much0", "other", "much1", "more", "much2"));
 }
 
-TEST(TaskPoolTest, ClientsOfANetworkShareItsPart) {
+TEST(TaskPoolTest, ClientsOfANetworkShareTheNetworksPart) {
   BlockedPool blocked;
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(blocked.submit("10.0.0.1:1", kLong, "much" + std::to_string(i)).ok());

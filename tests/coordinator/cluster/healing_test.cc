@@ -193,7 +193,7 @@ TEST(HealingTest, APeersDeathIsNotTheFaultOfTheRankThatReportsIt) {
   EXPECT_TRUE(cluster.worker(second).open);
 }
 
-TEST(HealingTest, AHundredRefusalsAreOneLinePerSecond) {
+TEST(HealingTest, AHundredRefusalsAreLoggedInOneLinePerSecond) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_protocol(77);

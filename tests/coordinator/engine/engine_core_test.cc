@@ -57,7 +57,7 @@ TEST(EngineCoreTest, TheStatsSayWhetherPromptsAreCached) {
   }
 }
 
-TEST(EngineCoreTest, RequestsWithoutADeadlineEndAfterTooLongWithoutAGroup) {
+TEST(EngineCoreTest, RequestsWithoutADeadlineEndIfThereIsNoGroupForTooLong) {
   EngineOptions options;
   options.max_outage_ms = 1'000;
   Driven driven({}, options);

@@ -16,7 +16,7 @@ EngineRequest long_request() {
   return request;
 }
 
-TEST(EnginePrefixTest, TheSameRequestAgainComputesItsLastPageOnly) {
+TEST(EnginePrefixTest, ARepeatedRequestComputesOnlyItsLastPage) {
   Driven driven;
   const std::shared_ptr<Stream> first = driven.submit(long_request());
   driven.run();

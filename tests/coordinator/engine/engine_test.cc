@@ -101,7 +101,7 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
   }
 }
 
-TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
+TEST(EngineTest, EachGreedyTokenIsTheModelsArgmax) {
   const FakeModel model = {.ranks = 3};
   Served served(model);
   const EngineRequest request = request_of(4, 6, 20);
@@ -119,7 +119,7 @@ TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
   EXPECT_EQ(answer.completion_tokens, 20);
 }
 
-TEST(EngineTest, EachChoiceIsTheAnswerToARequestWithItsSeed) {
+TEST(EngineTest, EachChoiceEqualsTheAnswerToARequestWithTheChoicesSeed) {
   Served served({});
   EngineRequest request = request_of(1, 5, 12);
   request.sampling.temperature = 1;
@@ -181,7 +181,7 @@ TEST(EngineTest, WideNucleiAreDrawnFromAllLogits) {
   EXPECT_GT(served.cluster().logits_fetched(), 0);
 }
 
-TEST(EngineTest, RequestsThatNeverFitAreRefusedAndThoseThatOutgrowEndWithLength) {
+TEST(EngineTest, RequestsThatCannotFitAreRefusedAndThoseThatFillAllPagesEndWithLength) {
   Served served({.pages = 4, .page_tokens = 4, .max_context = 100});
   EXPECT_EQ(served.engine().submit(request_of(1, 16, 1)).status().code(),
             absl::StatusCode::kInvalidArgument);

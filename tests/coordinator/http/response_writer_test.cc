@@ -45,7 +45,7 @@ TEST(ResponseWriterTest, HeadersThatOnlyTheServerMaySetAreLeftOut) {
   EXPECT_FALSE(has(bytes, "Connection"));
 }
 
-TEST(ResponseWriterTest, AChunkIsWrittenAroundWhatIsAppended) {
+TEST(ResponseWriterTest, AChunkHasTheBytesThatWereAppendedSinceItsBegin) {
   std::string bytes = "before";
   {
     ChunkWriter chunk(&bytes);

@@ -163,7 +163,7 @@ TEST_F(EngineMetricsTest, NumberAndSizeOfPagesAreALabelledMetric) {
             1);
 }
 
-TEST_F(EngineMetricsTest, StepsAddUpByRankAndPart) {
+TEST_F(EngineMetricsTest, TimesOfStepsAddUpByRankAndPart) {
   StepReport report = {.step = 1, .sequences = 2, .rows = 9, .sent_ns = 0, .answered_ns = 5 * kMs};
   report.ranks.resize(2);
   report.ranks[1].set_compute_ns(3 * kMs);

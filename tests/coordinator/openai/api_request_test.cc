@@ -64,7 +64,7 @@ TEST_F(ApiRequestTest, FieldsBecomeGenerateRequests) {
   EXPECT_EQ(message.logprobs(), 3);
 }
 
-TEST_F(ApiRequestTest, DefaultsAreOpenAis) {
+TEST_F(ApiRequestTest, DefaultsAreThoseOfOpenAi) {
   const ApiRequest completion = parsed(kCompletions, R"({"prompt": "a"})");
   EXPECT_EQ(completion.shared.max_tokens(), 16);
   EXPECT_EQ(completion.n, 1);

@@ -293,7 +293,7 @@ TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesLists) {
             "<user>[Be brief.\n\n A ][][B]<assistant>[There.]");
 }
 
-TEST(ConversationsTest, ToolsAreGivenByTheNameThatTheTemplateReads) {
+TEST(ConversationsTest, ToolsArePassedInTheVariableThatTheTemplateReads) {
   for (const char* name : {"tools", "xml_tools"}) {
     const Template chat_template("{% for m in messages %}{{ m.content }}{% endfor %}{% for t in " +
                                  std::string(name) +

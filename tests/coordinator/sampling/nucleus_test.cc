@@ -72,7 +72,7 @@ TEST(NucleusTest, TheNucleusIsThatOfTheSortedTokens) {
   EXPECT_LT(undecided, 20);
 }
 
-TEST(NucleusTest, ASumAtTheBoundIsLeftToTheSortedOrder) {
+TEST(NucleusTest, IfASumIsTooNearTheBoundTheTokensMustBeSorted) {
   std::vector<ScoredToken> tokens;
   for (int32_t id = 0; id < 1000; ++id) tokens.push_back({.id = id, .edited = 1});
   EXPECT_FALSE(select_nucleus({.top_p = 0.5f, .logit_bias = {}}, 1000, &tokens).has_value());

@@ -113,7 +113,7 @@ TEST_F(ResumableStreamsTest, AStreamCountsForItsKeyUntilItsEnd) {
   eventually([&] { return permit.use_count() == 1; });
 }
 
-TEST_F(ResumableStreamsTest, CancellingEndsAStreamWithThatReason) {
+TEST_F(ResumableStreamsTest, CancellingEndsAStreamAsCancelled) {
   start();
   StepGate gate(cluster_);
   const auto resumable = submit("a", 200);

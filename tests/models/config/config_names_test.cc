@@ -94,7 +94,7 @@ TEST(ConfigNamesTest, LayersWithAnIndexerSeeTheWholeContext) {
                  "num_experts and n_routed_experts are both there");
 }
 
-TEST(ConfigNamesTest, FactorsOfOtherProgramsAreIgnoredAsInTransformers) {
+TEST(ConfigNamesTest, FactorsForOtherProgramsAreIgnoredAsInTransformers) {
   const std::string yarn = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
       "original_max_position_embeddings": 32}})";
   const std::string other = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,

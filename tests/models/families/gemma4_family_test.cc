@@ -64,7 +64,7 @@ TEST(Gemma4Test, LayersWithoutAWindowHaveTheirOwnHeadsAndAngles) {
   EXPECT_EQ(config.experts.count, 0);
 }
 
-TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastLayerOfTheirKind) {
+TEST(Gemma4Test, LayersThatSharePagesReadThoseOfTheLastLayerOfTheirKind) {
   const absl::StatusOr<ModelDescription> model = describe_config(kSmall);
   ASSERT_TRUE(model.ok()) << model.status();
   const auto found = attentions(model->graph);
@@ -115,7 +115,7 @@ TEST(Gemma4Test, SizesMayBeGivenForSingleLayers) {
               HasSubstr("per_layer_config: sliding_window is not supported"));
 }
 
-TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
+TEST(Gemma4Test, TensorsOfTheTextPartBeginWithModelLanguageModel) {
   Json text = Json::parse(kSmall);
   text.erase("architectures");
   const Json json = {{"architectures", {"Gemma4ForConditionalGeneration"}},
@@ -139,7 +139,7 @@ TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
   }
 }
 
-TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
+TEST(Gemma4Test, ThePerLayerEmbeddingMayHaveMoreRowsThanTheVocabulary) {
   const absl::StatusOr<ModelDescription> model =
       describe_config(kSmall, R"({"vocab_size_per_layer_input": 262144})");
   ASSERT_TRUE(model.ok()) << model.status();

@@ -105,7 +105,7 @@ TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   }
 }
 
-TEST(KernelTableTest, OnlyAttentionSizesPagesAndItTakesAnyWidth) {
+TEST(KernelTableTest, OnlyAttentionHasAPageSizeAndNoKernelLimitsItsShapes) {
   for (const KernelEntry& entry : cpu_kernels()) {
     EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
     EXPECT_EQ(entry.fits, nullptr) << entry.name;

@@ -215,7 +215,7 @@ TEST(HostileWorkerTest, AWorkerOfAnotherProtocolIsRefused) {
   EXPECT_THAT(cluster.worker(cluster.join(hello)).refusal(), HasSubstr("protocol 1"));
 }
 
-TEST(HostileWorkerTest, NumbersOfHelloAreChecked) {
+TEST(HostileWorkerTest, NumbersInHelloAreChecked) {
   const auto refused = [](const std::function<void(cluster::Hello&)>& change) {
     VirtualCluster cluster(VirtualCluster::default_options());
     cluster::Hello hello = VirtualCluster::default_hello();

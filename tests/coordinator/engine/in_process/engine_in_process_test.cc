@@ -246,7 +246,7 @@ class ChangingCluster final : public Cluster {
   std::atomic<size_t> formed_ = 0;
 };
 
-TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize) {
+TEST(EngineInProcessTest, LostRanksChangeNoBitOfAnAnswerOnGroupsOfAnySize) {
   std::vector<EngineRequest> requests;
   std::vector<Answer> alone;
   {

@@ -69,7 +69,7 @@ void expect_one_line(const std::vector<std::string>& more, const std::string& wa
   EXPECT_EQ(lines_said(result.err), 1) << result.err;
 }
 
-TEST(VerifyCommandTest, MissingRequirementsAreOneLine) {
+TEST(VerifyCommandTest, MissingRequirementsAreErrorsOfOneLine) {
   TemporaryFolder folder;
   const std::string python =
       write_python(folder, "echo Traceback >&2\necho it needs torch >&2\nexit 3\n");

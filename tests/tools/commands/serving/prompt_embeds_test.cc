@@ -108,7 +108,7 @@ TEST(PromptEmbedsTest, AServerAcceptsEmbeddingsOnlyWithItsFlag) {
   EXPECT_NE(answer.status.error_message().find("--prompt-embeds"), std::string::npos);
 }
 
-TEST(PromptEmbedsTest, AnInvalidFileIsOneLineThatSaysWhatItMustBe) {
+TEST(PromptEmbedsTest, TheErrorForAnInvalidFileSaysInOneLineWhatItMustBe) {
   const TemporaryFolder folder;
   const MixedPrompt prompt = {8, 2, 4};
   const std::string good = npy(2, kHidden, prompt.embeds());
