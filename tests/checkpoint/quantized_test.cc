@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes in a checkpoint: written as by `lockstep quantize`, read as by a worker, and equal to codes
-// that are rounded at load.
+// The codes in a checkpoint, written as `lockstep quantize` does and read as a worker does, equal
+// codes that are rounded at load.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -39,7 +39,8 @@ alone() {
   [ "\$(ls "$folder/now")" = "\$\$" ] || { echo "others run"; exit 8; }
 }
 PROGRAM
-# make_pack TESTS BENCH: the commands with which the kernels' tests and `lockstep bench` end.
+# make_pack TESTS BENCH: makes a pack whose kernel tests end with the command TESTS, and whose
+# `lockstep bench` ends with BENCH.
 make_pack() {
   rm -rf "$folder/pack" "$folder/lockstep-0" "$folder/begun"
   mkdir -p "$folder/pack/goldens/one" "$folder/pack/goldens/two"

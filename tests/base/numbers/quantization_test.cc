@@ -77,7 +77,8 @@ double group_error(const Matrix& matrix, const std::vector<float>& back, const Q
   return error;
 }
 
-// Textbook int4: the largest magnitude becomes -8; with a minimum, the range is 0 to 15.
+// Textbook int4: the element of the largest magnitude gets code -8; with a minimum, the codes are 0
+// to 15.
 std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kind) {
   std::vector<float> back(matrix.values.size());
   for (int64_t row = 0; row < matrix.rows; ++row) {

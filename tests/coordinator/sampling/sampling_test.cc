@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws against their plain definition, for several splits of the vocabulary and numbers of
+// Compares draws with their plain definition, for several splits of the vocabulary and numbers of
 // candidates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep completion`: its scripts in their shells, and its manual page in its readers.
+// `lockstep completion`: its scripts in their shells, and its manual page in the programs that show
+// such pages.
 #include <algorithm>
 #include <filesystem>
 #include <sstream>

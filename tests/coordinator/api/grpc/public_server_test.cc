@@ -291,7 +291,8 @@ TEST(PublicServerTest, AFullQueueRefusesRequestsUnread) {
   EXPECT_NE(status.error_message().find("queue is full"), std::string::npos);
 }
 
-// HTTP/2's windows bound what is sent ahead, and the engine bounds what the stream keeps.
+// HTTP/2's flow-control windows bound what is sent before the client reads, and the engine bounds
+// what the stream keeps.
 TEST(PublicServerTest, AReaderThatNeverReadsIsCutOffWithTheReason) {
   ApiServer server(EngineOptions{.max_unread_bytes = 4096}, /*pages=*/1024);
   v1::GenerateRequest request = story(1000);

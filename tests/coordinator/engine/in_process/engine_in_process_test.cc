@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine over real workers on threads, with the demo model: text to text, alone and together,
-// on one rank and on three, with enough pages and with too few.
+// The engine over real workers on threads, with the demo model: from text to text, with one request
+// and with several, on one rank and on three, with enough pages and with too few.
 #include <gmock/gmock.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events that need no real model: calls and thoughts in answers, and that a chunk depends only on
-// the events before it.
+// Answers made from events, without a real model: their calls and thoughts, and their chunks, which
+// depend only on the events so far.
 #include <gtest/gtest.h>
 
 #include "coordinator/openai/answers/chunk_writer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each token's part of a text, against the decoding of Hugging Face tokenizers.
+// Compares each token's part of a text with the decoding of Hugging Face tokenizers.
 #include "coordinator/text/detokenizer/token_texts.h"
 
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns against Hugging Face tokenizers (tools/testdata/make_patterns.py), with and without the
-// matcher's memory, and the number of steps that they take.
+// Compares matches with those of Hugging Face tokenizers (tools/testdata/make_patterns.py), with
+// and without the matcher's memory, and counts the matcher's steps.
 #include "coordinator/text/regex/regex.h"
 
 #include <gmock/gmock.h>
