@@ -166,7 +166,7 @@ class ParityTest(unittest.TestCase):
             body["max_output_tokens"] = body.pop("max_tokens")
         body["messages" if "chat" in endpoint else "input" if endpoint == "responses"
              else "prompt"] = TALK if "chat" in endpoint else PROMPT
-        if "max_tokens" in TAKEN.get(field, (None, {}))[1]:  # One of two names has priority.
+        if "max_tokens" in TAKEN.get(field, (None, {}))[1]:  # Not two names of one field.
             body.pop("max_tokens", None)
             body.pop("max_output_tokens", None)
         beside = BESIDE.get(f"{field}@{endpoint}", BESIDE.get(field, {}))

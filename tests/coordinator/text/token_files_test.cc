@@ -81,7 +81,7 @@ TEST(TokenFilesTest, AStatedIdIsUsedIfItIsFree) {
         "1":{"content":"<y>"},"4":{"content":"<z>"}}})",
                                             "", ""));
   ASSERT_NE(tokenizer, nullptr);
-  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The id belongs to another token.
+  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The stated id is another token's.
   EXPECT_EQ(tokenizer->token_id("<z>"), 6);
   EXPECT_EQ(tokenizer->token_id("<x>"), 90);
   EXPECT_EQ(tokenizer->vocab_size(), 91);

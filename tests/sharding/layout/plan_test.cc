@@ -56,8 +56,8 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
   };
   const Heads cases[] = {
       {6, 3, {{0, 1}, {1, 2}, {2, 3}}},
-      {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Heads per rank: 2, 1, 1, 1, 1.
-      {6, 2, {{0, 1}, {0, 2}, {1, 2}}},  // Heads per rank: 2, 2, 2: one KV head is on two.
+      {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Query heads per rank: 2, 1, 1, 1, 1.
+      {6, 2, {{0, 1}, {0, 2}, {1, 2}}},  // 2 query heads per rank: one KV head is on two ranks.
       {7, 1, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}}},
   };
   for (const Heads& c : cases) {

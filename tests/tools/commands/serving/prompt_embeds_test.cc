@@ -16,7 +16,7 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr int64_t kHidden = 192;  // The demo model's.
+constexpr int64_t kHidden = 192;  // The demo model's width.
 
 // A prompt with the ids 100, 101, ... The positions from `begin` to `end` can be given as rows.
 struct MixedPrompt {
