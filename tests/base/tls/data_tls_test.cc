@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data connections with TLS: all bytes arrive in order however they are cut, and none are accepted
-// from a peer without a certificate of the cluster.
+// Data connections with TLS: all bytes arrive in order however they are split, and none are
+// accepted from a peer without a certificate of the cluster.
 #include "base/tls/data_tls.h"
 
 #include <gmock/gmock.h>

@@ -9,7 +9,7 @@ namespace lockstep::simulation {
 
 class Process;
 
-// Outlives the simulation's events.
+// Events of the simulation refer to this object, so it must outlive them.
 struct Link {
   Link(World* world, ProcessTime* coordinator, ProcessTime* worker, Process* of)
       : up(world, coordinator), down(world, worker), process(*of) {}

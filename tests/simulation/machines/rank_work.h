@@ -14,7 +14,7 @@
 
 namespace lockstep::simulation {
 
-// Outlives the simulation's events.
+// Events of the simulation refer to this object, so it must outlive them.
 class RankWork {
  public:
   using Done = std::function<void(WorkResult)>;

@@ -106,7 +106,7 @@ TEST(PublicServerTest, MessagesAboveTheLimitAreResourceExhausted) {
   }
 }
 
-// A gzip stream of 1 MB holds 1 GB.
+// A gzip stream of 1 MB can expand to 1 GB.
 TEST(PublicServerTest, CompressedMessagesAreRefused) {
   ApiServer server;
   v1::TokenizeRequest request;

@@ -45,7 +45,7 @@ class RegroupTest : public ::testing::Test {
     cluster_.core().note_demand(cluster_.now(), demand);
     cluster_.settle();
   }
-  // Loses a rank for good; the others form a group.
+  // Loses a rank that does not come back; the others form a group.
   void lose_one() {
     cluster_.hang_up(links_[1]);
     cluster_.want_group();
