@@ -64,8 +64,8 @@ TEST(HostileHttp2Test, TenThousandRapidResetsDoNoHarm) {
   server.expect_alive();
 }
 
-// A server thread reads the attackers' connections and those of other networks alternately, and
-// spends at most half of its time on the attackers.
+// Reads that take long, as those of these attackers' connections do, get at most half of a server
+// thread's time. Networks are read alternately.
 TEST(HostileHttp2Test, FramesWithoutEndLeaveTimeForOthers) {
   const ApiServer server;
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));

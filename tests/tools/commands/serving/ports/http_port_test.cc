@@ -48,7 +48,7 @@ TEST(HttpPortTest, AServerWithoutAGroupIsAliveButNotReady) {
       << answer.body;
 }
 
-TEST(HttpPortTest, HttpOffOpensNoPort) {
+TEST(HttpPortTest, HttpOffOpensNoHttpPort) {
   Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off"});
   EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
   EXPECT_EQ(server.err().find("HTTP"), std::string::npos) << server.err();
