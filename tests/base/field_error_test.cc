@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-TEST(FieldErrorTest, TheTextBeginsWithTheFieldAndThePayloadHasIt) {
+TEST(FieldErrorTest, AnErrorBeginsWithTheFieldAndItsPayloadIsTheField) {
   const absl::Status status = field_error("chat.tools[1]", "must be {}, found {}", 1, "a: b");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(message_of(status), "chat.tools[1]: must be 1, found a: b");

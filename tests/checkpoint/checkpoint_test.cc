@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that make a checkpoint, the entries of an index, and rectangles against their
-// definition.
+// The files that make a checkpoint, the entries of an index, and reads of rectangles, compared with
+// the tensors' elements.
 #include "checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>

@@ -76,7 +76,7 @@ TEST(CheckpointWriterTest, OneFileHoldsEveryTensorForAnyOrderOfWriting) {
 
 TEST(CheckpointWriterTest, ShardsStayWithinTheSizeLimitAndHaveAnIndex) {
   const TempFolder folder;
-  auto writer = CheckpointWriter::create(folder.path(), kSpecs, 13);  // Shards of 24, 8 + 5, 4.
+  auto writer = CheckpointWriter::create(folder.path(), kSpecs, 13);  // Bytes of shards: 24, 13, 4.
   ASSERT_TRUE(writer.ok()) << writer.status();
   fill(*writer);
   ASSERT_TRUE(writer->finish().ok());
@@ -93,7 +93,7 @@ TEST(CheckpointWriterTest, AnExistingFileIsNeverOverwritten) {
   EXPECT_EQ(std::filesystem::file_size(folder.path() / "model.safetensors"), 4u);
 }
 
-TEST(CheckpointWriterTest, AFullDiskIsOneLineThatNamesTheFile) {
+TEST(CheckpointWriterTest, AFullDiskIsAnErrorOfOneLineThatNamesTheFile) {
   const TempFolder folder;
   auto writer = CheckpointWriter::create(folder.path(), {{"large", "F32", {1 << 20}}}, 1);
   ASSERT_TRUE(writer.ok()) << writer.status();

@@ -170,7 +170,7 @@ TEST(HostileTest, RandomBytesAreRefused) {
     for (uint64_t n = random() % 60; n > 0; --n) {
       header += "{}[]\":,0123 \\uwdtypeshape"[random() % 25];
     }
-    // Even if the bytes are a valid header, it has no tensors, so the file has bytes too many.
+    // Even if the bytes are a valid header, it has no tensors, so the file has too many bytes.
     const auto parsed = parse_safetensors_header(header, 1000, "m");
     ASSERT_FALSE(parsed.ok()) << header;
     ASSERT_THAT(message_of(parsed.status()), testing::StartsWith("m: ")) << header;

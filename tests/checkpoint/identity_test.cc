@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stamps and contents differ if files or weights differ.
+// A checkpoint's stamp differs if its files differ; its contents differ if its weights differ.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -97,7 +97,7 @@ TEST_F(IdentityTest, AWriteWithinTheClockTickOfTheStampIsDetected) {
   }
 }
 
-// File systems reuse inodes; the time of the change then differs.
+// File systems reuse inode numbers, but the time of the inode's change then differs.
 TEST_F(IdentityTest, AFileThatReplacesAnotherHasAnotherStamp) {
   const std::string stamp = open().stamp().value();
   const auto time = fs::last_write_time(path());

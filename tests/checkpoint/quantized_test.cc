@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes in a checkpoint: written as by `lockstep quantize`, read as by a worker, and equal to codes
-// that are rounded at load.
+// The codes in a checkpoint, written as `lockstep quantize` does and read as a worker does, equal
+// codes that are rounded at load.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -133,7 +133,7 @@ TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateLikeItsRows) {
   }
 }
 
-// The rows of the stack's matrices are those of one matrix with all of them stacked vertically.
+// The rows of a stack's matrices have the codes of one matrix that has all these rows.
 TEST_F(QuantizedTest, AStackIsStoredAsAStack) {
   write({{"a", random_tensor(1, {3, 10, 70})}});
   const WeightSource original = open(folder_.path());

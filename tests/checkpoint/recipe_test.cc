@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes that do not add up, as an untrusted program may contain them.
+// Recipes whose pieces do not make the weight, as an untrusted program may contain them.
 #include "checkpoint/recipe.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ program::Weight weight(const std::string& text) {
 
 std::string problem(const std::string& text) { return message_of(check_recipe(weight(text))); }
 
-TEST(RecipeTest, PiecesAddUp) {
+TEST(RecipeTest, PiecesMustMakeTheWholeWeight) {
   const std::string head = "name: 'w' role: LINEAR_WEIGHT rows: 5 cols: 4 ";
   const std::string three =
       "pieces { source: 'a' source_shape: [9, 4] row_begin: 2 row_end: 5 col_end: 4 }";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Widening against base's scalar conversions, bit for bit; transposing against its definition.
+// Widening agrees with base's scalar conversions bit for bit, and transposing with its definition.
 #include "checkpoint/rectangle.h"
 
 #include <gtest/gtest.h>

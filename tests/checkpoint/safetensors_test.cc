@@ -57,7 +57,7 @@ TEST(SafetensorsTest, ATensorIsDescribed) {
   EXPECT_EQ(w.end, w.begin + 48);
 }
 
-TEST(SafetensorsTest, OneDimensionIsOneRowAndNoneIsOneElement) {
+TEST(SafetensorsTest, AOneDimensionalTensorIsOneRowAndAScalarIsOneElement) {
   auto tensors = read(entry("\"F32\"", "[5]", "[0,20]"), 20);
   EXPECT_EQ(tensors->front().rows, 1);
   EXPECT_EQ(tensors->front().cols, 5);
@@ -238,7 +238,7 @@ TEST(SafetensorsTest, RangesCoverTheFileExactly) {
               HasSubstr("overflows"));
 }
 
-TEST(SafetensorsTest, TensorsWithoutElementsMustBeAtTheirPlace) {
+TEST(SafetensorsTest, OffsetsOfATensorWithoutElementsMustLieBetweenTensors) {
   const auto with_empty = [](const std::string& at) {
     return R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
            R"("e":{"dtype":"U8","shape":[0,7],"data_offsets":)" +

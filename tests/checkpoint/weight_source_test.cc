@@ -53,7 +53,7 @@ std::vector<float> read(const WeightSource& source, const program::Weight& weigh
   return out;
 }
 
-// Any range of rows has the same values, read alone, as in the whole weight.
+// Any range of rows that is read alone has the values that it has in the whole weight.
 void expect_each_range(const WeightSource& source, const program::Weight& weight,
                        const std::vector<float>& whole) {
   const int64_t rows = weight.rows(), cols = weight.cols();
@@ -137,9 +137,10 @@ TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
               HasSubstr("experts: the config expects [6, 3], the checkpoint has [3, 2, 3]"));
 }
 
-TEST_F(WeightSourceTest, AlternatingColumnsAreReadKindByKind) {
+TEST_F(WeightSourceTest, RecipesCountAlternatingColumnsKindByKind) {
   const WeightSource source = open({{"gate_up", numbered(0, 3, 8)}, {"bias", numbered(0, 1, 8)}});
-  // Columns 1, 3, 5, 7 are of the second kind, which has the positions 4 to 8.
+  // Two kinds of columns alternate. A recipe counts the columns 0, 2, 4, 6 as 0 to 3, and the
+  // columns 1, 3, 5, 7 as 4 to 7.
   const std::string up = "source: 'gate_up' source_shape: [3, 8] interleaved: 2 row_end: 3 ";
   const program::Weight transposed =
       weight("name: 'up' role: LINEAR_WEIGHT rows: 3 cols: 3 pieces { " + up +
@@ -207,7 +208,7 @@ TEST_F(WeightSourceTest, AnErrorNamesTheStoredAndTheExpectedShape) {
               HasSubstr("the checkpoint has [1, 4, 3]"));
 }
 
-TEST_F(WeightSourceTest, AnotherTypeIsNamed) {
+TEST_F(WeightSourceTest, ATensorOfAnotherTypeIsNamedWithItsType) {
   EXPECT_THAT(
       message_of(open({{"mlp.up_proj.weight", numbered(0, 4, 3, "I64")}}).check(weight(kUpProj))),
       HasSubstr("mlp.up_proj.weight: must be F32, BF16 or F16, the checkpoint has I64"));
@@ -254,7 +255,7 @@ TEST(RandomSourceTest, RanksAgreeOnTheirParts) {
   EXPECT_EQ(*source.bytes_to_read(half), 4 * 6 * 4);
 }
 
-TEST(RandomSourceTest, RandomPiecesAreAssembledLikeACheckpoints) {
+TEST(RandomSourceTest, RandomPiecesAreAssembledLikeThoseOfACheckpoint) {
   const WeightSource source{RandomWeights(9)};
   const program::Weight w = weight(kStacked);
   const std::vector<float> all = read(source, w, 0, 5);

@@ -16,8 +16,8 @@ inline constexpr int kVariants = 2;
 enum class Rewrite { kRename, kOverwrite };
 
 // The demo model's tokenizer on a larger Llama of random weights, so that a load takes some hundred
-// milliseconds, and a step takes a few. With `shape`, it is that folder of config.json and
-// tokenizer.json instead: workers draw the weights, so they are never rewritten.
+// milliseconds, and a step takes a few. With `shape`, the model is that folder of config.json and
+// tokenizer.json: workers make random weights, and no file of weights is rewritten.
 class Checkpoints {
  public:
   explicit Checkpoints(std::string shape);

@@ -14,7 +14,7 @@ namespace lockstep::faults {
 enum class Kind {
   kKill,
   kTerminate,
-  kStop,       // SIGSTOP, for good.
+  kStop,       // SIGSTOP, without a SIGCONT.
   kPause,      // SIGSTOP, and SIGCONT after the delay.
   kKillTwice,  // Kills the rank, and its successor after the delay.
   kKillAll,

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr milliseconds kMeeting{60};  // Longer than ranks need from the assignment to the meeting.
+constexpr milliseconds kMeeting{60};  // Longer than ranks need from the assignment until they meet.
 constexpr milliseconds kHold{800};    // Shorter than the silence after which a rank is lost.
 
 }  // namespace

@@ -93,7 +93,7 @@ void Stranger::run(const JoinPoint& at, int workers) {
   static_cast<void>(link_->finish());
 }
 
-// Introduces the worker and sends heartbeats, so that the coordinator does not take it for dead.
+// Introduces the worker and sends heartbeats, so that the coordinator does not count it as lost.
 void Stranger::introduce(int workers) {
   using std::chrono::milliseconds;
   const Backend backend = cpu_backend();

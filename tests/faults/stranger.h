@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that must not join, or that join and do no work. The test plays them, over the real port.
+// Workers that must not join, or that join and do no work. The test imitates them on the real port.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -24,7 +24,8 @@ enum class StrangerKind {
   kMute,     // Joins correctly and sends heartbeats, but never answers.
 };
 
-// Runs on its own thread, which ends when the coordinator disconnects it, or with the object.
+// Runs on its own thread. The thread ends when the coordinator disconnects the stranger, or with
+// this object.
 class Stranger {
  public:
   Stranger(StrangerKind kind, const JoinPoint& at, int workers);
@@ -46,7 +47,7 @@ class Stranger {
   std::atomic<bool> ended_{false};
   std::atomic<bool> leaving_{false};
   std::string complaint_;
-  std::unique_ptr<Link> link_;  // Null if it could not join.
+  std::unique_ptr<Link> link_;  // Null if the stranger could not join.
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a GenerateRequest: parse, check, convert. Any input may be refused; an accepted one is
-// within the table of limits. Its unit test is GenerateRequestTest.MutatedBytesAreRefusedOrKeep...
+// Bytes of a GenerateRequest: parse, check, convert. An accepted input is within the limits. The
+// unit test is GenerateRequestTest.MutatedBytesAreRefusedOrKeepTheLimits.
 #include "tests/fuzz/generate_request_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -83,7 +83,7 @@ inline Whole whole_of(std::string_view received) {
 inline void check_cut(Draw* draw) {
   constexpr size_t kMaxEvents = 10;
   const auto facts = draw_facts(draw);
-  // In 65536ths of the stream.
+  // The place of the cut, in 65536ths of the stream.
   const size_t high = draw->number(), cut = high * 256 + draw->number();
   const bool fails = draw->number() % 4 == 0;
   const auto log = std::make_shared<EventLog>();

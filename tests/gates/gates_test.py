@@ -40,7 +40,7 @@ async def settle(server: Server, descriptors: int) -> None:
         open_now = server.descriptors()
         pages = state["pages"]
         if (state["running"] == state["waiting"] == 0 and pages["free"] == pages["total"]
-                and open_now <= descriptors + 2):  # Two more: this request's and the last one's.
+                and open_now <= descriptors + 2):  # Two more: connections of state_of().
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"left: {state['running']} running, {state['waiting']} waiting, "

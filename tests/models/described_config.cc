@@ -85,7 +85,7 @@ class Walk {
       }
     }
     for (const Node* at = &maker(node.inputs[0]); !at->inputs.empty(); at = &maker(at->inputs[0])) {
-      if (at->op == Op::kJoinHeads) at = &maker(at->inputs[1]);  // Its rotated columns.
+      if (at->op == Op::kJoinHeads) at = &maker(at->inputs[1]);  // Input 1: the rotated columns.
       if (at->op == Op::kRope) see_rope(*at, attention, layer);
       if (at->op == Op::kPositionScale) out_.query_scales = at->attributes.position_scale();
       if (is_map(*at, Function::kClamp)) out_.qkv_clamp = at->attributes.map().factor();

@@ -37,12 +37,12 @@ struct Described : Config {
   bool q_norm_by_head = false;  // Each head has its own weight.
   float attention_scale = 0, attention_cap = 0, qkv_clamp = 0;
   std::vector<float> slopes;
-  program::RopeAttrs rotary;         // For a layer without a window, else the first that rotates.
+  program::RopeAttrs rotary;         // From a layer without a window, else the first.
   program::RopeTableAttrs rope;      // The table of `rotary`.
   program::RopeAttrs window_rotary;  // For a layer with a window.
   program::RopeTableAttrs window_rope;
   program::PositionScaleAttrs query_scales;
-  // Facts of the first norm, the first MLP, and the halves of the first layer.
+  // Facts of the first norm, the first MLP, and the halves (attention and MLP) of the first layer.
   bool mlp_bias = false;
   Function activation = Function::kNone;
   float norm_eps = 0, norm_plus = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graphs of models.cc, run by the naive interpreter, against the reference's results.
+// The naive interpreter runs the graphs of models.cc. The results are compared with the
+// reference's.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts from transformers about small models of every architecture that it knows, as recorded by
-// tools/survey: the config that its class saves is accepted, and describes the same model.
+// tools/survey recorded facts about small models of every architecture that transformers knows. The
+// config that the model's class in transformers saves is accepted here, and describes the same
+// model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

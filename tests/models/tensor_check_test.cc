@@ -100,7 +100,7 @@ TEST_F(TensorCheckTest, AnErrorNamesTheStoredAndTheExpectedShape) {
               StartsWith("model.norm.weight: the config expects [32], the checkpoint has [2, 16]"));
 }
 
-TEST_F(TensorCheckTest, UnreadTensorsOfTheTextPartAreOneLine) {
+TEST_F(TensorCheckTest, UnreadTensorsOfTheTextPartAreReportedInOneLine) {
   EXPECT_EQ(unread({}), "");
   EXPECT_THAT(
       unread({"model.layers.0.self_attn.q_proj.bias"}),

@@ -117,8 +117,8 @@ TEST(TensorNamesTest, AStackOfSquaresIsNotTransposed) {
   expect_same_logits(own, other);
 }
 
-// For size 16 stacks of gate and up are square, for size 32 stacks of down. A square stack has the
-// same shape in both orders.
+// With size 16 the stack of gate and up has square matrices, with size 32 the stack of down. A
+// stack of square matrices has the same shape in both orders.
 TEST(TensorNamesTest, StacksOfQwen3VlMayHaveInputsFirstOrOutputsFirst) {
   for (const int size : {16, 24, 32}) {
     Json config = Json::parse(kQwen3Moe);

@@ -19,7 +19,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Sets the field; a list gets one element. Returns its expected text: the value, or the name.
+// Sets the field; a list gets one element. Returns the text to expect: the value, the name of a
+// bool field, or the enum's name.
 std::string set(Message& message, const FieldDescriptor& field, int value) {
   const Reflection& to = *message.GetReflection();
   const bool list = field.is_repeated();

@@ -270,7 +270,8 @@ TEST(CompileTest, WorkersWithoutACommonNumericClassAreRefusedByRankAndDevice) {
             "cuda.exact.v1: give all workers the same --device");
 }
 
-// x += down_e(silu(up_e(x))) for each expert e. Experts are in one tensor, or in one each.
+// x += down_e(silu(up_e(x))) for each expert e. All experts are in one tensor, or each expert has
+// its own tensors.
 Graph experts_model(bool stacked) {
   constexpr int64_t kExperts = 3;
   const AxisSize vocab = {Axis::kVocab, 128, 1}, hidden = {Axis::kHidden, 12, 1},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs for GPUs against those for CPUs: neither values stored as bfloat16 nor fused operators
-// change a result.
+// Compares programs for GPUs with those for CPUs: neither values stored as bfloat16 nor fused
+// operators change a result.
 #include <gtest/gtest.h>
 
 #include "base/status.h"

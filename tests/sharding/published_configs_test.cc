@@ -19,8 +19,8 @@
 namespace lockstep {
 namespace {
 
-// Parameters in billions, by file name: column 5 by column 1 of the table in the configs'
-// README.md.
+// The number of parameters in billions (column 5) by file name (column 1), from the table in the
+// configs' README.md.
 std::map<std::string, double> published_models() {
   std::map<std::string, double> models;
   std::ifstream page(test_data("configs") / "README.md");

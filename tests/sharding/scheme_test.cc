@@ -259,14 +259,14 @@ TEST(SchemeTest, ReduceSplitsBetweenGroupsSoCodesAreThoseOfTheWhole) {
   }
 }
 
-TEST(SchemeTest, ReducePlansMultiplesOfTheGroup) {
+TEST(SchemeTest, UnderReducePartsAreMultiplesOfTheGroup) {
   const auto plan = make_plan(wide_model(), options_for_scheme("q4", 2, Strategy::kReduce));
   ASSERT_TRUE(plan.ok()) << message_of(plan.status());
   EXPECT_EQ(plan->boundaries({Axis::kFfn, 300, 1}), (std::vector<int64_t>{0, 160, 300}));
   EXPECT_EQ(plan->boundaries({Axis::kHeads, 4, 32}), (std::vector<int64_t>{0, 64, 128}));
 }
 
-TEST(SchemeTest, GatherPlansMultiplesOfTheGroupIfEveryRankGetsOne) {
+TEST(SchemeTest, UnderGatherPartsAreMultiplesOfTheGroupIfEveryRankGetsAGroup) {
   const auto ffn_of = [](const char* scheme, int ranks, const char* device = "cpu") {
     CompileOptions options = options_for_scheme(scheme, ranks, Strategy::kGather);
     for (WorkerFacts& worker : options.workers) worker.device = device;
@@ -276,12 +276,12 @@ TEST(SchemeTest, GatherPlansMultiplesOfTheGroupIfEveryRankGetsOne) {
   EXPECT_EQ(ffn_of("q8", 4), (std::vector<int64_t>{0, 96, 192, 256, 300}));
   EXPECT_EQ(ffn_of("q8c", 2), (std::vector<int64_t>{0, 150, 300}));
   EXPECT_EQ(ffn_of("q4", 2, "cuda 0000:01:00.0"), (std::vector<int64_t>{0, 150, 300}));
-  // Heads may be narrower than groups, and each rank must get its share of them.
+  // The 124 columns are 4 groups, too few for 5 ranks, so the boundaries may split groups.
   const auto few = make_plan(model_graph("llama"), options_for(5, Strategy::kGather, DType::kQ8));
   EXPECT_EQ(few->boundaries({Axis::kFfn, 124, 1}), (std::vector<int64_t>{0, 25, 50, 75, 100, 124}));
 }
 
-TEST(SchemeTest, ReduceOverFewerGroupsThanRanksIsOneLineThatNamesGather) {
+TEST(SchemeTest, ReduceOverFewerGroupsThanRanksIsAnErrorThatNamesGather) {
   const auto plan = make_plan(wide_model(), options_for_scheme("q8c", 2, Strategy::kReduce));
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(message_of(plan.status()),

@@ -13,8 +13,8 @@ namespace lockstep::simulation {
 enum class Fault {
   kKill,
   kLeave,         // SIGTERM, sometimes to one worker after another.
-  kStop,          // SIGSTOP for good.
-  kPause,         // SIGSTOP, SIGCONT.
+  kStop,          // SIGSTOP, without a SIGCONT.
+  kPause,         // SIGSTOP, and a SIGCONT later.
   kStuck,         // The worker's work never ends, but the worker sends heartbeats.
   kDevice,        // The device fails, and the process with it.
   kError,         // The worker's next work fails.

@@ -47,7 +47,7 @@ int64_t draw_grace_ms(World& world) {
   return world.one_in(3) ? 1'500 : world.one_in(3) ? 0 : world.between(50, 800);
 }
 
-// The minimum is mostly one.
+// The minimum number of ranks; mostly one.
 int draw_min(World& world, int ranks) {
   return world.one_in(3) ? static_cast<int>(world.between(1, ranks)) : 1;
 }

@@ -22,7 +22,7 @@ class ProgramBuilder {
   // A view of columns [begin, end) of another value, with its instruction.
   int columns(int value, int64_t begin, int64_t end);
   // A weight of rows [row_begin, row_end) of a source [source_rows, cols]. For BIAS and NORM, the
-  // source is [cols], and these are its columns.
+  // source is [cols], and row_begin and row_end are columns of it.
   int weight(const std::string& name, program::Role role, int64_t source_rows, int64_t cols,
              int64_t row_begin, int64_t row_end, program::DType dtype = program::F32);
   program::Instruction& add(program::Op op, const std::vector<int>& values,

@@ -126,7 +126,7 @@ std::vector<Finding> includes_follow_layers(const SourceFile& file) {
   for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
     const std::string name = included_name(file.lines[i]);
     const Layer* to = layer_of(name);
-    if (to == nullptr || to == from) continue;  // A system header, or its own layer.
+    if (to == nullptr || to == from) continue;  // A system header or a header of its own layer.
     if (from == nullptr || std::count(from->may_include.begin(), from->may_include.end(),
                                       std::string(to->folder)) == 0) {
       findings.push_back({i + 1, "may not include " + name});

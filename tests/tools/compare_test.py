@@ -107,7 +107,7 @@ class CompareTest(unittest.TestCase):
         self.assertAlmostEqual(shape.distinct_mlps(16), 82.4, places=1)
         one = case_bytes(shape, kind, parse_case("decode:1"))
         dense = case_bytes(SHAPES["qwen3-dense"], kind, parse_case("decode:1"))
-        self.assertLess(abs(one / dense - 1), 0.01)  # Except the router.
+        self.assertLess(abs(one / dense - 1), 0.01)  # Only the router differs.
         sixteen = case_bytes(shape, kind, parse_case("decode:1x16"))
         expert = 3 * shape.hidden * shape.ffn * kind.bits / 8
         self.assertAlmostEqual(sixteen - one, shape.layers * (82.4225 - 8) * expert

@@ -39,7 +39,8 @@ alone() {
   [ "\$(ls "$folder/now")" = "\$\$" ] || { echo "others run"; exit 8; }
 }
 PROGRAM
-# make_pack TESTS BENCH: the commands with which the kernels' tests and `lockstep bench` end.
+# make_pack TESTS BENCH: makes a pack whose kernel tests end with the command TESTS, and whose
+# `lockstep bench` ends with BENCH.
 make_pack() {
   rm -rf "$folder/pack" "$folder/lockstep-0" "$folder/begun"
   mkdir -p "$folder/pack/goldens/one" "$folder/pack/goldens/two"
@@ -103,7 +104,8 @@ wants() {
 source=$1
 program "$folder/bin/compute-sanitizer" <<<"#!/bin/sh
 exit 0"
-# The goldens' check is a Python program, which is faked. The comparison with PyTorch finds none.
+# The goldens' check is a Python program, which is faked. The comparison with PyTorch finds no
+# PyTorch.
 program "$folder/bin/python3" <<PROGRAM
 #!/bin/bash
 case \$1 in

@@ -88,7 +88,7 @@ def check_operator(page):
     assert "#i" in page.browser.current_url
     tensor = page.find("#detail .tensor span")
     assert 0 < tensor.size["height"] < page.find("#detail .tensor").size["height"]
-    page.find("#detail li a").click()  # To its reader, or to the operator that made its input.
+    page.find("#detail li a").click()  # Opens a neighbour in the graph.
     page.wait("another operator", lambda: page.detail() != text)
     assert page.find(".operator[aria-expanded=true]") == page.browser.switch_to.active_element
     page.press(Keys.ESCAPE)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every row of docs/http.md's table of fields, requested with curl, and with grpcio if gRPC has it:
-the answers are the same.
+"""Requests with every field of docs/http.md's tables, sent with curl and, if gRPC has the field,
+with grpcio: the answers are the same.
 
     tests/tools/parity_test.py LOCKSTEP SOURCE
 
@@ -166,7 +166,7 @@ class ParityTest(unittest.TestCase):
             body["max_output_tokens"] = body.pop("max_tokens")
         body["messages" if "chat" in endpoint else "input" if endpoint == "responses"
              else "prompt"] = TALK if "chat" in endpoint else PROMPT
-        if "max_tokens" in TAKEN.get(field, (None, {}))[1]:  # One of two names has priority.
+        if "max_tokens" in TAKEN.get(field, (None, {}))[1]:  # Not two names of one field.
             body.pop("max_tokens", None)
             body.pop("max_output_tokens", None)
         beside = BESIDE.get(f"{field}@{endpoint}", BESIDE.get(field, {}))

@@ -77,7 +77,8 @@ double group_error(const Matrix& matrix, const std::vector<float>& back, const Q
   return error;
 }
 
-// Textbook int4: the largest magnitude becomes -8; with a minimum, the range is 0 to 15.
+// Textbook int4: the element of the largest magnitude gets code -8; with a minimum, the codes are 0
+// to 15.
 std::vector<float> plainly_rounded(const Matrix& matrix, const Quantization& kind) {
   std::vector<float> back(matrix.values.size());
   for (int64_t row = 0; row < matrix.rows; ++row) {
@@ -170,12 +171,13 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.bits != 4) continue;
-    // The sum over groups of error / plain rounding's error: in quotients no outlier dominates.
+    // The sum over groups of (error / error of plain rounding). No outlier dominates these
+    // quotients.
     double shares = 0;
     int groups = 0;
     for (const float spread : {1.0f, 1e-12f, 1e12f}) {
       Matrix matrix = random_matrix(10, 333, 4, spread);
-      matrix.values[5] *= 20;  // An outlier in row 0; then a row of one sign.
+      matrix.values[5] *= 20;  // Row 0 has an outlier; row 1 has one sign.
       for (int64_t k = 0; k < 333; ++k) matrix.values[333 + k] = std::abs(matrix.values[333 + k]);
       const std::vector<float> back = quantized(dtype, matrix).dequantized();
       const std::vector<float> plain_back = plainly_rounded(matrix, kind);
@@ -249,7 +251,7 @@ TEST(QuantizationTest, AShortLastGroupIsQuantizedAlone) {
   }
 }
 
-// Ranks, threads and blocks of other sizes may quantize any subset of the rows.
+// Ranks, threads and loads in blocks quantize different subsets of the rows.
 TEST(QuantizationTest, ARowDoesNotDependOnTheOtherRows) {
   for (const DType dtype : kKinds) {
     const Matrix matrix = random_matrix(9, 257, 7);

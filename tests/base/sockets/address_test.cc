@@ -31,7 +31,7 @@ TEST(AddressTest, ATextThatIsNoAddressIsNamed) {
   }
 }
 
-TEST(AddressTest, AHostNameThatBeginsWithUnixIsNoSocket) {
+TEST(AddressTest, AHostNameThatBeginsWithUnixIsNoUnixSocket) {
   EXPECT_TRUE(is_unix_address("unix:/tmp/socket"));
   EXPECT_TRUE(is_unix_address("unix-abstract:name"));
   EXPECT_FALSE(is_unix_address("unix-server:50052"));

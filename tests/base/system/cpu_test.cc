@@ -50,7 +50,7 @@ TEST(CpuQuotaTest, TheQuotaIsTheMinimumOfTheGroupAndItsAncestors) {
   EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 1.5);
 }
 
-TEST(CpuQuotaTest, APathOfTheHostIsReadAtTheMountsRoot) {
+TEST(CpuQuotaTest, APathOutsideTheCgroupMountIsReadAtItsRoot) {
   const FakeSystem system("host_path");
   system.write("proc/self/cgroup", "0::/../../kubepods/x\n");
   system.write("sys/fs/cgroup/cpu.max", "200000 100000\n");
@@ -67,7 +67,7 @@ TEST(CpuQuotaTest, CgroupVersionOneIsRead) {
   EXPECT_DOUBLE_EQ(cpu_quota(system.root()).value(), 0.5);
 }
 
-TEST(MemoryTest, MemoryIsTheMachinesIfNothingLimitsIt) {
+TEST(MemoryTest, WithoutALimitMemoryIsThatOfTheMachine) {
   const FakeSystem system("machine");
   system.write("proc/meminfo", "MemTotal:  2048 kB\nMemFree: 1 kB\nMemAvailable:  1024 kB\n");
   EXPECT_EQ(memory_total_bytes(system.root()), 2 * kMiB);
@@ -123,7 +123,7 @@ TEST(IsaTest, TheEnvironmentChoosesALowerIsa) {
   EXPECT_EQ(best_isa(), Isa::kPortable);
 }
 
-TEST(IsaTest, AnEmptyValueChoosesNothing) {
+TEST(IsaTest, AnEmptyVariableLeavesTheBestIsa) {
   const ScopedVariable variable("LOCKSTEP_ISA", "");
   EXPECT_FALSE(isa_problem());
   EXPECT_EQ(best_isa(), machine_isa());

@@ -16,7 +16,7 @@ namespace {
 }
 [[noreturn]] void fail() { throw 1; }
 
-// No caller catches the exception of `how`.
+// Ends the process: no caller can catch the exception that `how` throws.
 void end_by(void (*how)()) noexcept { how(); }
 
 TEST(OutOfMemoryTest, ARequestThatRunsOutOfMemoryIsRefused) {

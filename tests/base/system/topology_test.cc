@@ -58,7 +58,7 @@ TEST_F(TopologyTest, AWorkerGetsItsOwnNodeAndWholeCoresFirst) {
   EXPECT_EQ(processors_of_worker(all(), 4, 1, 3), (std::vector<int>{3}));
 }
 
-TEST_F(TopologyTest, WorkersShareNoProcessorAndTooManyThreadsGetNone) {
+TEST_F(TopologyTest, WorkersShareNoProcessorAndTooManyThreadsAreNotBound) {
   for (int workers = 1; workers <= 8; ++workers) {
     std::set<int> taken;
     for (int worker = 0; worker < workers; ++worker) {

@@ -41,7 +41,7 @@ TEST(VendorLibraryTest, PythonPackagesAreSearchedAndTheActiveEnvironmentIsFirst)
   EXPECT_THAT(places_of(kLibrary), ::testing::ElementsAre(old, on_path));
 }
 
-TEST(VendorLibraryTest, AMissingLibraryIsOneLineThatNamesTheFile) {
+TEST(VendorLibraryTest, AMissingLibraryIsAnErrorOfOneLineThatNamesTheFile) {
   const TempFolder folder;
   const ScopedVariable venv("VIRTUAL_ENV", folder.path().string());
   add_file(folder.path().string() +

@@ -20,7 +20,7 @@ TEST_P(ThreadPoolTest, EveryIndexRunsOnceOnAThreadOfThePool) {
   ThreadPool pool(GetParam());
   EXPECT_EQ(pool.threads(), GetParam());
   for (const int64_t count : {0, 1, 2, 3, 7, 64, 1000}) {
-    std::vector<int> runs(static_cast<size_t>(count), 0);  // One thread runs each index: no lock.
+    std::vector<int> runs(static_cast<size_t>(count), 0);  // No lock: one thread runs each index.
     std::atomic<int> bad_threads = 0;
     for_each(pool, count, [&](int64_t i, int thread) {
       ++runs[static_cast<size_t>(i)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection's socket options, so that the system buffers little and finds a client that is gone,
-// and its reads and writes.
+// A connection's reads and writes, and its socket options, which make the system buffer little and
+// detect a client that is gone.
 #include "base/tls/channel.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(ChannelTest, AHalfOpenConnectionIsDetectedWithin15Seconds) {
   close(descriptor);
 }
 
-TEST(ChannelTest, AnIdlePeerIsNotTheEndButAClosedPeerIs) {
+TEST(ChannelTest, ReadingEndsIfThePeerHasClosedButNotIfItIsIdle) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
   Channel channel(ends[0], nullptr);

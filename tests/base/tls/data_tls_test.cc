@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data connections with TLS: all bytes arrive in order however they are cut, and none are accepted
-// from a peer without a certificate of the cluster.
+// Data connections with TLS: all bytes arrive in order however they are split, and none are
+// accepted from a peer without a certificate of the cluster.
 #include "base/tls/data_tls.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ std::pair<FileDescriptor, FileDescriptor> sockets() {
   int ends[2] = {-1, -1};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   for (const int end : ends) {
-    const int bytes = 4096;  // Small, so that records are cut anywhere.
+    const int bytes = 4096;  // Small, so that a record may be split anywhere.
     setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
@@ -57,7 +57,7 @@ struct End {
 
   bool done() const { return !status.ok() || (sent == out.size() && in.size() == wanted); }
 
-  // Parts of random sizes. They stay the same until a byte has been sent.
+  // The next bytes in parts of random sizes, which stay the same until a byte has been sent.
   std::vector<iovec> parts(char* bytes, size_t size) const {
     std::minstd_rand random(kSeed + sent);
     std::vector<iovec> parts;
@@ -95,7 +95,8 @@ struct End {
   }
 };
 
-// Runs until both are done. If neither can move, poll() must report when one can.
+// Runs until both ends are done. If neither end can make progress, poll() must report when one of
+// them can.
 void pump(End& first, End& second) {
   while (!first.done() || !second.done()) {
     bool moved = false;
@@ -198,7 +199,7 @@ TEST_F(DataTlsTest, AnUntrustedCertificateIsRefusedByEitherSide) {
   const struct {
     DataTls& listening;
     DataTls& dialling;
-    int finds;  // The side that refuses: 0 listens, 1 dials.
+    int finds;  // The side that refuses: the listening (0) or the dialling (1) one.
     const char* what;
   } cases[] = {
       {*good, *late, 0, "TLS: its certificate is not valid: certificate has expired"},

@@ -57,7 +57,7 @@ class ReloadingTlsTest : public ::testing::Test {
   const TlsFiles files_ = tls_files(identity_, authority_);
 };
 
-TEST_F(ReloadingTlsTest, ABrokenFileKeepsTheLastGoodOnesAndLogsOneLine) {
+TEST_F(ReloadingTlsTest, WithABrokenFileTheLastGoodFilesStayInUseAndOneLineIsLogged) {
   const auto tls = load(Reload::kOnGet);
   const std::shared_ptr<const LoadedTls> good = tls->get();
   CaughtLog log;

@@ -71,7 +71,7 @@ TEST_F(QueueSharesTest, AnotherClientDisplacesTheNewestRequestOfTheClientWithThe
   EXPECT_EQ(shares_.all().requests, 4);
 }
 
-TEST_F(QueueSharesTest, RequestsThatBeganMakeNoRoom) {
+TEST_F(QueueSharesTest, RequestsThatBeganAreNotDisplaced) {
   fill("bob", 4);
   shares_.leave(streams_["bob3"].get());
   shares_.leave(streams_["bob3"].get());
@@ -79,7 +79,7 @@ TEST_F(QueueSharesTest, RequestsThatBeganMakeNoRoom) {
   EXPECT_THAT(join("carol", "c").value(), ElementsAre("bob2"));
 }
 
-TEST_F(QueueSharesTest, EveryBoundIsShared) {
+TEST_F(QueueSharesTest, ClientsShareEveryBound) {
   for (const QueueLoad& large : {QueueLoad{.requests = 1, .choices = 5},
                                  {.requests = 1, .prompt_tokens = 50},
                                  {.requests = 1, .bytes = 500}}) {
@@ -91,7 +91,7 @@ TEST_F(QueueSharesTest, EveryBoundIsShared) {
   }
 }
 
-TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
+TEST_F(QueueSharesTest, RefusedAndDisplacedRequestsAreCountedByTheFullBound) {
   fill("bob", 4);
   EXPECT_FALSE(shares_.check("bob").ok());
   EXPECT_EQ(join("bob", "late"), std::nullopt);
@@ -101,8 +101,8 @@ TEST_F(QueueSharesTest, EveryRequestWithoutRoomIsCountedByTheBound) {
   EXPECT_EQ(shares_.refused().bytes, 0);
 }
 
-// With the large request, alice would have more than bob keeps: it is refused, and none of bob's
-// requests is displaced in vain.
+// With the large request, alice would have more than bob has left. The request is refused, and none
+// of bob's requests is displaced in vain.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);
@@ -133,7 +133,7 @@ TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNoOtherNetworkOut) {
 }
 
 // Two clients of one proxy share as if there were no other network.
-TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareItsPart) {
+TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareTheNetworksPart) {
   fill("10.0.0.1:1", 3);
   join("10.0.0.2:1", "other");
   EXPECT_THAT(join("10.0.0.1:2", "new").value(), ElementsAre("10.0.0.1:12"));
@@ -185,7 +185,7 @@ TEST_F(QueueSharesTest, AnEmptyQueueAcceptsARequestOfAnySize) {
       IsEmpty());
 }
 
-TEST_F(QueueSharesTest, AStreamThatIsGoneMakesRoomAsWell) {
+TEST_F(QueueSharesTest, AStreamThatIsGoneTakesNoRoom) {
   fill("bob", 4);
   streams_.erase("bob3");
   EXPECT_THAT(join("alice", "a").value(), IsEmpty());

@@ -94,7 +94,7 @@ TEST_F(QueueTimesTest, AClientWithManyRequestsDelaysOnlyItself) {
   EXPECT_NEAR(wait_ms(of("many")), 10 * (990 + 10), 50);
 }
 
-TEST_F(QueueTimesTest, APriorityWaitsOnlyForBetterOrEqualOnes) {
+TEST_F(QueueTimesTest, ARequestWaitsOnlyForThoseOfBetterOrEqualPriority) {
   for (int i = 0; i < 100; ++i) come(of(std::to_string(i), /*priority=*/0));
   for (int i = 0; i < 300; ++i) come(of(std::to_string(i), /*priority=*/5));
   pass(100);
@@ -105,7 +105,7 @@ TEST_F(QueueTimesTest, APriorityWaitsOnlyForBetterOrEqualOnes) {
 
 TEST_F(QueueTimesTest, ARequestThatWouldBeginTooLateIsRefusedWithARetryTime) {
   for (int i = 0; i < 2000; ++i) come(of(std::to_string(i)));
-  pass(1000);  // A request waits for 19 s.
+  pass(1000);  // A new request would wait for 19 s.
   EXPECT_TRUE(times_.check(of("new"), now_ns_).ok());
   EXPECT_TRUE(times_.check(of("new", 0, now_ms() + 25'000), now_ns_).ok());
   EXPECT_EQ(times_.refused(), 0);

@@ -28,7 +28,7 @@ class ApiKeysTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(ApiKeysTest, ABearerOfAKeyIsAdmittedUnderTheKeysName) {
+TEST_F(ApiKeysTest, ARequestWithAKeyIsAdmittedUnderTheKeysName) {
   const auto keys = load(std::string("# team\n\nalice ") + kKey + "\n");
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const char* scheme : {"Bearer ", "bearer ", "BEARER "}) {
@@ -63,7 +63,7 @@ TEST_F(ApiKeysTest, AnyOtherHeaderIsRefused) {
   }
 }
 
-TEST_F(ApiKeysTest, ADigestReplacesItsKey) {
+TEST_F(ApiKeysTest, AKeyMayBeGivenByItsDigest) {
   // The digest is SHA-256 of "sk-0123456789abcdef".
   const auto keys = load(
       "alice sha256:0000000000000000000000000000000000000000000000000000000000000000\n"
@@ -101,7 +101,7 @@ TEST_F(ApiKeysTest, AKeyHasALimitOfRunningRequests) {
   EXPECT_TRUE((*keys)->admit(bearer).ok());
 }
 
-TEST_F(ApiKeysTest, AFileThatIsWrongNamesItsLineAndShowsNoKey) {
+TEST_F(ApiKeysTest, TheErrorForABadFileNamesTheLineAndShowsNoKey) {
   for (const auto& [text, wanted] : std::vector<std::pair<std::string, std::string>>{
            {"", "must have at least one line"},
            {"alice\n", "line 1: must be NAME KEY"},

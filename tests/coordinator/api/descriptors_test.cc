@@ -12,7 +12,7 @@ namespace {
 
 const ProcessOptions kFewDescriptors{.wrapper = with_descriptors(100)};
 
-// Calls GetModel over a new connection, and waits for the server.
+// Calls GetModel over a new connection, and waits until the server accepts it.
 grpc::Status get_model_anew(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

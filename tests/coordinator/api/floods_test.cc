@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that sends without end delays neither workers' heartbeats nor others' answers.
+// A client that sends without end delays neither workers' heartbeats nor other clients' answers.
 #include <thread>
 
 #include "tests/support/network/http2.h"

@@ -57,7 +57,7 @@ TEST_F(GenerateRequestTest, UnsetFieldsTakeTheDefaults) {
   EXPECT_NE(accepted().id, request.id);
 }
 
-TEST_F(GenerateRequestTest, TheServersDefaultsOverrideTheModels) {
+TEST_F(GenerateRequestTest, TheServersDefaultsOverrideThoseOfTheModel) {
   const RequestDefaults defaults = {
       .sampling = R"({"temperature": 0.25, "presence_penalty": 0.5, "frequency_penalty": -0.5})",
       .max_tokens = 77};
@@ -75,7 +75,7 @@ TEST_F(GenerateRequestTest, TheServersDefaultsOverrideTheModels) {
   EXPECT_EQ(accepted().max_tokens, 3);
 }
 
-TEST_F(GenerateRequestTest, RowsOfEmbeddingsMatchIdsOfMinusOneInNumber) {
+TEST_F(GenerateRequestTest, PromptIdsNeedOneMinusOneForEachRowOfEmbeddings) {
   message_.clear_prompt();
   for (const int32_t id : {5, -1, -1}) message_.mutable_prompt_ids()->add_ids(id);
   expect_refused("prompt_ids");
@@ -283,7 +283,7 @@ TEST_F(GenerateRequestTest, APromptThatCannotFitIsRefusedBeforeItIsTokenized) {
   expect_refused("UTF-8");
 }
 
-TEST_F(GenerateRequestTest, LinesOfJsonAreTheSameMessage) {
+TEST_F(GenerateRequestTest, ALineOfJsonBecomesAGenerateRequest) {
   bool logits = false;
   const auto message = generate_request_from_json(
       R"({"prompt_ids": [1, 2], "max_tokens": 3, "logits": true})", &logits);

@@ -64,8 +64,8 @@ TEST(HostileHttp2Test, TenThousandRapidResetsDoNoHarm) {
   server.expect_alive();
 }
 
-// Connections of these attackers alternate with other networks' connections, and only half of a
-// thread's time is spent on them.
+// Reads that take long, as those of these attackers' connections do, get at most half of a server
+// thread's time. Networks are read alternately.
 TEST(HostileHttp2Test, FramesWithoutEndLeaveTimeForOthers) {
   const ApiServer server;
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate in front of HTTP's handlers.
+// The gate that checks API keys before HTTP's handlers run.
 #include "coordinator/api/key_gate.h"
 
 #include <gtest/gtest.h>

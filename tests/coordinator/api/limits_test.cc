@@ -107,7 +107,7 @@ TEST(LimitsTest, MessagesSayWhatMustBeAndWhatWasFound) {
   expect_refused(message, "request_id: must have up to 128 bytes, found 129");
 }
 
-TEST(LimitsTest, MessagesInListsAreCheckedAndNamedByTheirPlace) {
+TEST(LimitsTest, MessagesInListsAreCheckedAndNamedByTheirIndex) {
   v1::GenerateRequest message;
   message.mutable_chat()->add_messages()->set_role("user");
   EXPECT_TRUE(check_limits(message).ok());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCallers = 40;
 #ifdef __SANITIZE_ADDRESS__
-constexpr size_t kTextBytes = 1'000'000;  // Takes as long as 4 MB elsewhere.
+constexpr size_t kTextBytes = 1'000'000;  // With the sanitizer it takes as long as 4 MB.
 #else
 constexpr size_t kTextBytes = 4'000'000;
 #endif
@@ -30,7 +30,7 @@ grpc::Status tokenize(const std::string& address, const std::string& text) {
   return v1::Generation::NewStub(channel)->Tokenize(&context, request, &response);
 }
 
-TEST(LongTextsTest, FortyAtOnceLoseNeitherAWorkerNorAStream) {
+TEST(LongTextsTest, FortyLongTextsAtOnceLoseNeitherAWorkerNorAStream) {
   Server server({"--workers", "2"});
   const std::vector<pid_t> workers = server.workers();
   std::string text;

@@ -186,7 +186,7 @@ TEST(ResumeTest, AResumerThatNeverReadsDelaysNoOther) {
   EXPECT_LE(server.resumable().counts().bytes, 600 << 10);
   v1::GenerateRequest other = story("other", 600, 2);
   other.set_logprobs(20);
-  generate(server, other, 1);  // It needs the first stream's bytes.
+  generate(server, other, 1);  // Its stream needs the bytes of "story".
   EXPECT_TRUE(becomes_true([&] {
     return resume(server, "story", 0).status.error_code() == grpc::StatusCode::OUT_OF_RANGE;
   }));

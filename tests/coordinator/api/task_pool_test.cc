@@ -65,7 +65,7 @@ class Record {
   std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One thread for all tasks and one for short ones; the gate holds both.
+// A pool with one thread for all tasks and one for short tasks. The gate blocks both.
 struct BlockedPool {
   explicit BlockedPool(TaskPoolOptions options = {.threads = 1}) : pool(options) {
     hold(kLong);
@@ -118,7 +118,7 @@ TEST(TaskPoolTest, AShortTaskPassesLongOnesThatCameBefore) {
   EXPECT_TRUE(pool.submit("a", kLong, [&] { gate.pass(); }).ok());
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(pool.submit("a", kLong, record.task("long")).ok());
   EXPECT_TRUE(pool.submit("b", 10, record.task("short")).ok());
-  EXPECT_EQ(record.wait_for(1)[0], "short");  // A long task holds the thread for long ones.
+  EXPECT_EQ(record.wait_for(1)[0], "short");  // A long task blocks the thread for long ones.
   gate.open();
 }
 
@@ -133,7 +133,7 @@ TEST(TaskPoolTest, TasksOfOneClientRunInTheirOrder) {
   EXPECT_EQ(blocked.record.wait_for(20), wanted);
 }
 
-TEST(TaskPoolTest, OneClientMayHaveHalfOfTheRoomAndAllClientsAllOfIt) {
+TEST(TaskPoolTest, OneClientMayHaveHalfOfThePoolAndAllClientsAllOfIt) {
   BlockedPool blocked({.threads = 1, .max_tasks = 12, .max_bytes = 1 << 20});
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(blocked.submit("a", 1, "a").ok());
   const absl::Status seventh = blocked.submit("a", 1, "a");
@@ -182,7 +182,7 @@ TEST(TaskPoolTest, NetworksShareTheThreadsHoweverManyClientsTheyHave) {
               testing::ElementsAre("much0", "other", "much1", "more", "much2"));
 }
 
-TEST(TaskPoolTest, ClientsOfANetworkShareItsPart) {
+TEST(TaskPoolTest, ClientsOfANetworkShareTheNetworksPart) {
   BlockedPool blocked;
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(blocked.submit("10.0.0.1:1", kLong, "much" + std::to_string(i)).ok());
@@ -205,7 +205,7 @@ TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
 
 TEST(TaskPoolTest, LongTextsLeaveRoomForShortOnes) {
   BlockedPool blocked({.threads = 1, .max_tasks = 100, .max_bytes = 20 * kLong});
-  int taken = 1;  // The holder's task.
+  int taken = 1;  // The long task that blocks a thread.
   for (int client = 0; client < 40; ++client) {
     taken += blocked.submit(std::to_string(client), kLong, "long").ok() ? 1 : 0;
   }

@@ -122,7 +122,7 @@ TEST(HealingTest, FormingIsRetriedWithGrowingDelaysAndAtOnceForANewWorker) {
   EXPECT_LE(longest, 3'100);
   const LinkId good = cluster.join();
   EXPECT_TRUE(cluster.formed());
-  EXPECT_EQ(cluster.worker(good).assignment().program().rank(), 1);  // Not the bad worker.
+  EXPECT_EQ(cluster.worker(good).assignment().program().rank(), 1);  // The bad worker has no rank.
 }
 
 TEST(HealingTest, AWorkerOfAnotherHostIsRefusedByNameAndTheOthersGoOn) {
@@ -193,7 +193,7 @@ TEST(HealingTest, APeersDeathIsNotTheFaultOfTheRankThatReportsIt) {
   EXPECT_TRUE(cluster.worker(second).open);
 }
 
-TEST(HealingTest, AHundredRefusalsAreOneLinePerSecond) {
+TEST(HealingTest, AHundredRefusalsAreLoggedInOneLinePerSecond) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster::Hello hello = VirtualCluster::default_hello();
   hello.set_protocol(77);

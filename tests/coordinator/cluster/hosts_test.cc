@@ -46,7 +46,7 @@ TEST(HostsTest, WorkersOfOneHostGetNoKey) {
   EXPECT_EQ(cluster.worker(first).assignment().data_key(), "");
 }
 
-TEST(HostsTest, CopiesThatDifferOnAnotherHostMakeNoGroup) {
+TEST(HostsTest, HostsWithDifferentCheckpointsFormNoGroup) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join(on_host("a", "10.0.0.1:1"), {.contents = "one"});
   cluster.join(on_host("b", "10.0.0.2:2"), {.contents = "another"});
@@ -56,7 +56,7 @@ TEST(HostsTest, CopiesThatDifferOnAnotherHostMakeNoGroup) {
 }
 
 // Ready.contents identifies only a sample of the bytes, so on one host the files' times count, too.
-TEST(HostsTest, AGroupAfterARewriteHasOtherWeights) {
+TEST(HostsTest, AGroupThatLoadsRewrittenFilesHasOtherWeights) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   const LinkId second = cluster.join();

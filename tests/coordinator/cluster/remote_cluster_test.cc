@@ -118,7 +118,7 @@ class FakeTransport final : public WorkerTransport {
   std::thread thread_;
 };
 
-// These tests do not check silence, and other processes may delay this one.
+// Long time limits for silent and stuck workers: other processes may delay this one.
 ClusterCoreOptions patient_options() {
   ClusterCoreOptions options = VirtualCluster::default_options();
   options.silent_ms = options.stuck_ms = 600'000;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ClusterCore on virtual time with workers that obey it, unless a test changes them. One thread.
+// A ClusterCore on virtual time with workers that obey it, unless a test changes them. For one
+// thread.
 #pragma once
 
 #include <cstdint>

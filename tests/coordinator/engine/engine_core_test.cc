@@ -57,7 +57,7 @@ TEST(EngineCoreTest, TheStatsSayWhetherPromptsAreCached) {
   }
 }
 
-TEST(EngineCoreTest, RequestsWithoutADeadlineEndAfterTooLongWithoutAGroup) {
+TEST(EngineCoreTest, RequestsWithoutADeadlineEndIfThereIsNoGroupForTooLong) {
   EngineOptions options;
   options.max_outage_ms = 1'000;
   Driven driven({}, options);
@@ -297,7 +297,7 @@ TEST(EngineCoreTest, ADeadlineAfterTheEndChangesNothing) {
   EXPECT_TRUE(stream->status().ok());
 }
 
-TEST(EngineCoreTest, StoppingEndsEveryChoiceCancelled) {
+TEST(EngineCoreTest, StoppingEndsEveryChoiceAsCancelled) {
   Driven driven;
   EngineRequest request = request_of(1, 3, 200);
   request.n = 3;

@@ -83,7 +83,7 @@ TEST(EngineDrainTest, ADrainLastsAsLongAsAReaderHoldsItsStream) {
   waiter.join();
 }
 
-TEST(EngineDrainTest, RequestsThatAreNotDoneInTimeEndCancelled) {
+TEST(EngineDrainTest, RequestsThatAreNotDoneInTimeEndAsCancelled) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());

@@ -29,7 +29,7 @@ TEST(EngineEventsTest, TheNextStepIsSentBeforeReadersGetTheLastStepsEvents) {
   EXPECT_TRUE(driven.core().take_actions().empty());
 }
 
-// Every token has two letters, so that any text can be made a stop string.
+// Every token has two letters, an upper and a lower case one, so that a stop string is one token.
 std::unique_ptr<Tokenizer> lettered_tokenizer(int64_t vocab) {
   std::vector<std::string> texts;
   for (int64_t id = 0; id < vocab; ++id) {

@@ -281,7 +281,7 @@ TEST(EngineFaultsTest, AClusterThatCanNeverFormReportsWhyToAllCallers) {
   EXPECT_THAT(text_of(status), HasSubstr("needs 9 GB"));
 }
 
-TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
+TEST(EngineFaultsTest, ARowOfNanEndsOnlyItsRequest) {
   FakeCluster cluster({.poison = 99});
   Engine engine(&cluster, nullptr, {});
   ASSERT_TRUE(engine.wait_ready().ok());
@@ -298,7 +298,7 @@ TEST(EngineFaultsTest, ARowOfNanEndsItsRequestAlone) {
 }
 
 // Other rows of the same step were drawn before the loss, so their readers get these tokens.
-TEST(EngineFaultsTest, AFetchOfLogitsThatLosesEveryGroupEndsItsRequestAlone) {
+TEST(EngineFaultsTest, AFetchOfLogitsThatLosesEveryGroupEndsOnlyItsRequest) {
   FakeCluster cluster({.ranks = 2, .vocab = 2000, .pages = 1000, .max_context = 16'000});
   Engine engine(&cluster, nullptr, {.max_unread_bytes = int64_t{1} << 30});
   ASSERT_TRUE(engine.wait_ready().ok());

@@ -16,7 +16,7 @@ EngineRequest long_request() {
   return request;
 }
 
-TEST(EnginePrefixTest, TheSameRequestAgainComputesItsLastPageOnly) {
+TEST(EnginePrefixTest, ARepeatedRequestComputesOnlyItsLastPage) {
   Driven driven;
   const std::shared_ptr<Stream> first = driven.submit(long_request());
   driven.run();
@@ -93,7 +93,7 @@ TEST(EnginePrefixTest, ANewGroupBeginsWithAnEmptyCacheAndCountsGoOn) {
   EXPECT_EQ(driven.core().stats().prefix.queries, 60);
 }
 
-TEST(EnginePrefixTest, ACancelledRequestLeavesWhatItsStepsComputed) {
+TEST(EnginePrefixTest, PagesThatACancelledRequestComputedStayCached) {
   Driven driven({}, {.prefill_chunk = 16});
   const std::shared_ptr<Stream> cancelled = driven.submit(long_request());
   driven.act();

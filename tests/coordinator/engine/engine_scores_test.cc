@@ -61,7 +61,7 @@ TEST(EngineScoresTest, GeneratedTokensHaveTheSameBitsInAPrompt) {
   expect_same(answer_to(again).prompt_logprobs, both);
 }
 
-TEST(EngineScoresTest, ChunksRanksAndOutputsDoNotMatter) {
+TEST(EngineScoresTest, ScoresDoNotDependOnChunksRanksOrOutputs) {
   const Answer whole = answer_to(scored_request());
   for (const int64_t chunk : {1, 3, 16}) {
     for (const int64_t outputs : {1, 2, 5}) {

@@ -63,8 +63,8 @@ TEST(EngineStrikesTest, ARequestWhoseStepsAlwaysAbortOrTimeOutEnds) {
   }
 }
 
-// Five kills, then three losses without a kill and one more kill between them, all before the
-// request's first token.
+// The first five losses are kills. Among the next four, three are not, and the second one is a
+// kill. All come before the request's first token.
 TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));

@@ -35,7 +35,7 @@ class EngineStuckTest : public testing::Test {
   Engine engine_{&cluster_, nullptr, {.idle_step_ms = 0}};
 };
 
-TEST_F(EngineStuckTest, ADeadlineIsKept) {
+TEST_F(EngineStuckTest, ARequestEndsAtItsDeadline) {
   EngineRequest request = request_of(1, 3, 100);
   request.deadline_ms = steady_now_ms() + 2'000;  // It runs before its deadline.
   ends_with(*get_stuck(std::move(request)), absl::StatusCode::kDeadlineExceeded);

@@ -18,7 +18,7 @@ namespace {
 
 using testing::IsEmpty;
 
-// An engine over fake workers; the test fails if these were sent anything wrong.
+// An engine over fake workers. The test fails if the engine sends them a wrong message.
 class Served {
  public:
   explicit Served(const FakeModel& model, const EngineOptions& options = {},
@@ -95,13 +95,13 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
       }
       eventually([&] { return served.engine().stats().pages_free == pages; });
-      const bool crowded = pages == 40 && ranks != 2;  // One row per step: few run at once.
+      const bool crowded = pages == 40 && ranks != 2;  // Chunks of one row: few run at once.
       EXPECT_EQ(served.engine().stats().preemptions > 0, crowded);
     }
   }
 }
 
-TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
+TEST(EngineTest, EachGreedyTokenIsTheModelsArgmax) {
   const FakeModel model = {.ranks = 3};
   Served served(model);
   const EngineRequest request = request_of(4, 6, 20);
@@ -119,7 +119,7 @@ TEST(EngineTest, GreedyIsTheModelsArgmaxTokenByToken) {
   EXPECT_EQ(answer.completion_tokens, 20);
 }
 
-TEST(EngineTest, EachChoiceIsTheAnswerToARequestWithItsSeed) {
+TEST(EngineTest, EachChoiceEqualsTheAnswerToARequestWithTheChoicesSeed) {
   Served served({});
   EngineRequest request = request_of(1, 5, 12);
   request.sampling.temperature = 1;
@@ -181,7 +181,7 @@ TEST(EngineTest, WideNucleiAreDrawnFromAllLogits) {
   EXPECT_GT(served.cluster().logits_fetched(), 0);
 }
 
-TEST(EngineTest, RequestsThatNeverFitAreRefusedAndThoseThatOutgrowEndWithLength) {
+TEST(EngineTest, RequestsThatCannotFitAreRefusedAndThoseThatFillAllPagesEndWithLength) {
   Served served({.pages = 4, .page_tokens = 4, .max_context = 100});
   EXPECT_EQ(served.engine().submit(request_of(1, 16, 1)).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -215,7 +215,7 @@ TEST(EngineTest, BadRequestsAreRefusedWithOneLineThatNamesTheFault) {
   EXPECT_THAT(message(request), testing::HasSubstr("repetition_penalty"));
 }
 
-TEST(EngineTest, APrefixOfTokensThatSeeOneAnotherEndsWithATokenAndFitsOneStep) {
+TEST(EngineTest, APrefixWhoseTokensSeeOneAnotherMustEndWithATokenAndFitOneStep) {
   FakeModel model = {.max_rows = 24, .max_sequences = 16, .prefix = {.end = 60, .held = {61, 62}}};
   Served served(model);
   const auto message = [&](const EngineRequest& request) {

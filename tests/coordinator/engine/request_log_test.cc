@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log has one line per request, with these fields.
+// The line that the log has for each request, and the fields of this line.
 #include "coordinator/engine/request_log.h"
 
 #include <gtest/gtest.h>

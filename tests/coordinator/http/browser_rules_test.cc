@@ -166,7 +166,7 @@ TEST(BrowserRulesTest, ARefusalBeforeTheHandlerHasCorsHeaders) {
 }
 
 // A browser on this machine also reaches a port that is bound to every address.
-TEST(BrowserRulesTest, APortOfEveryAddressIsLocalToLoopbackClients) {
+TEST(BrowserRulesTest, APortOnEveryAddressCountsAsLocalForLoopbackClients) {
   const Handler handler = [](const std::shared_ptr<Exchange>& exchange) {
     exchange->respond({.body = exchange->request().on_loopback ? "local" : "remote"});
   };

@@ -7,7 +7,7 @@
 namespace lockstep::http {
 namespace {
 
-// The server probes the client with bytes that clients skip, since it may also have hung up.
+// The client may also have hung up, so the server probes it with bytes that clients skip.
 TEST(HalfClosedTest, AClientThatEndsItsSideAfterARequestGetsItsAnswer) {
   ScriptedServer server;
   HttpClient waiting(server.address());

@@ -102,7 +102,7 @@ TEST(RequestReaderTest, ACutAtAnyByteChangesNothing) {
   EXPECT_EQ(read_all(all, before_every_byte(all)), whole);
 }
 
-TEST(RequestReaderTest, ACutRequestIsNeverWhole) {
+TEST(RequestReaderTest, ATruncatedRequestIsNeverComplete) {
   const std::string head = with_head("Content-Length: 10\r\n");
   for (const std::string& request :
        {head + "0123456789",
@@ -237,7 +237,7 @@ TEST(RequestReaderTest, LimitsHoldWhetherBytesComeAtOnceOrOneByOne) {
   }
 }
 
-TEST(RequestReaderTest, QuotedTextOfAnExtensionEndsWithItsLine) {
+TEST(RequestReaderTest, QuotedTextOfAChunkExtensionEndsWithItsLine) {
   const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
   for (const char* line : {"2;x=\"y%", "2;x=\"y\\\"", "0;x=\"", "2;\""}) {
     const std::string bytes = chunked + line + "\r\nab\r\n0;\"\r\n\r\n";

@@ -16,7 +16,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(ResponseWriterTest, TheHeadHasLengthChunksAndClose) {
+TEST(ResponseWriterTest, TheHeadSaysHowTheBodyEndsAndIfTheConnectionCloses) {
   const Response response{.body = "abc"};
   EXPECT_TRUE(head(response, BodyKind::kLength).starts_with("HTTP/1.1 200 OK\r\nDate: "));
   EXPECT_TRUE(has(head(response, BodyKind::kLength), "\r\nContent-Length: 3\r\n"));
@@ -45,7 +45,7 @@ TEST(ResponseWriterTest, HeadersThatOnlyTheServerMaySetAreLeftOut) {
   EXPECT_FALSE(has(bytes, "Connection"));
 }
 
-TEST(ResponseWriterTest, AChunkIsWrittenAroundWhatIsAppended) {
+TEST(ResponseWriterTest, AChunkHasTheBytesThatWereAppendedSinceItsBegin) {
   std::string bytes = "before";
   {
     ChunkWriter chunk(&bytes);

@@ -30,8 +30,9 @@ inline ServerOptions http2_options(const Limits& limits = {}) {
 }
 
 // /quick answers at once, /echo with the body, /held and /stream when the test says so, /endless
-// sends without end, and /dropped never answers. With HTTP/2, /pieces answers each piece of its
-// body with that piece, /pieces/endless without a time limit; /keep keeps its connection.
+// sends without end, and /dropped never answers. With HTTP/2, /pieces answers each piece of the
+// request's body with this piece; /pieces/endless does so without a time limit. /keep calls
+// keep_connection().
 class ScriptedServer {
  public:
   explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000,

@@ -87,7 +87,7 @@ TEST(SlowClientsTest, AClientThatNeverReadsIsCutOffAndTakesLittleMemory) {
   EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 1; }));
   server.expect_alive();
   EXPECT_TRUE(becomes_true([&] { return server.counts().sources == 0; }));
-  // The bytes that were sent are in the system's buffers, most of them in the client's.
+  // The bytes that were sent are in the system's buffers, most of them on the client's side.
   EXPECT_LT(server.counts().bytes_given, 16 << 20);
 }
 

@@ -81,7 +81,7 @@ TEST(HttpTlsTest, KeysMayBeUpdatedALimitedNumberOfTimes) {
   EXPECT_TRUE(is_quick(TlsClient(setup.server.address(), setup.client()).request(kQuick)));
 }
 
-TEST(HttpTlsTest, OnlyAnAuthoritysClientsAreServed) {
+TEST(HttpTlsTest, OnlyClientsWithACertificateOfTheAuthorityAreServed) {
   TlsSetup setup(/*mutual=*/true);
   const Authority stranger;
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -106,13 +106,13 @@ TEST(HttpTlsTest, ANewCertificateIsUsedAndNoConnectionIsLost) {
   testing::replace(setup.identity, setup.authority.sign("renewed"));
   EXPECT_TRUE(becomes_true([&] {
     TlsClient fresh(setup.server.address(), setup.client());
-    EXPECT_TRUE(is_quick(fresh.request(kQuick)));  // This holds at any moment.
+    EXPECT_TRUE(is_quick(fresh.request(kQuick)));  // Before and after the change.
     EXPECT_TRUE(is_quick(old.request(kQuick)));
     return fresh.server_name() == "renewed";
   }));
 }
 
-TEST(HttpTlsTest, AChangeThatDoesNotFitLeavesTheLastGoodCertificate) {
+TEST(HttpTlsTest, ACertificateWithoutItsKeyLeavesTheLastGoodOneInUse) {
   TlsSetup setup;
   const Authority::Identity other = setup.authority.sign("other");
   testing::replace({setup.identity.cert, other.key}, other);  // The old key stays.

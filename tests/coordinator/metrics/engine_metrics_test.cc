@@ -52,7 +52,7 @@ class EngineMetricsTest : public testing::Test {
   Stream stream_;
 };
 
-TEST_F(EngineMetricsTest, EachChoiceHasItsFirstTokenAndGapsBetweenTheOthers) {
+TEST_F(EngineMetricsTest, EachChoiceCountsItsFirstTokenAndTheGapsBetweenItsTokens) {
   metrics_.on_submitted(&stream_, {}, 0);
   metrics_.on_started(&stream_, 20 * kMs);
   metrics_.on_event(&stream_, token_of(0), 100 * kMs);
@@ -163,7 +163,7 @@ TEST_F(EngineMetricsTest, NumberAndSizeOfPagesAreALabelledMetric) {
             1);
 }
 
-TEST_F(EngineMetricsTest, StepsAddUpByRankAndPart) {
+TEST_F(EngineMetricsTest, TimesOfStepsAddUpByRankAndPart) {
   StepReport report = {.step = 1, .sequences = 2, .rows = 9, .sent_ns = 0, .answered_ns = 5 * kMs};
   report.ranks.resize(2);
   report.ranks[1].set_compute_ns(3 * kMs);
@@ -201,7 +201,7 @@ TEST_F(EngineMetricsTest, AnotherPrefixAndAHostileModelNameKeepTheFormat) {
   EXPECT_EQ(text.find("lockstep:"), std::string::npos);
 }
 
-TEST_F(EngineMetricsTest, ThePagesStateNamesEachRankAndWhatItHolds) {
+TEST_F(EngineMetricsTest, TheStateForTheWebPageNamesEachRankAndItsBytes) {
   stats_.group.members = std::make_shared<const std::vector<RankInfo>>(std::vector<RankInfo>{
       {.host = "a", .pid = 11, .device = "cpu", .isa = "avx2", .weight_bytes = 100},
       {.host = "b\xff", .pid = 12, .device = "cpu", .isa = "avx2", .weight_bytes = 90}});
@@ -219,7 +219,7 @@ TEST_F(EngineMetricsTest, ThePagesStateNamesEachRankAndWhatItHolds) {
   EXPECT_EQ(state["step_ns"], 10);
 }
 
-TEST_F(EngineMetricsTest, ThePagesStateNamesSparesAndWhoseWeightsTheyHold) {
+TEST_F(EngineMetricsTest, TheStateForTheWebPageNamesSparesAndTheRanksThatTheyCover) {
   const std::vector<WorkerState> workers = {
       {.rank = 0, .pid = 11},
       {.role = WorkerState::Role::kSpare, .pid = 12, .weight_bytes = 70, .holds = 1},

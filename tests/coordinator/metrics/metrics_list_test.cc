@@ -16,7 +16,7 @@ namespace {
 
 struct Metric {
   std::string kind;
-  std::set<std::string> labels;  // Except the model's name, which all have.
+  std::set<std::string> labels;  // All labels but the model's name.
   bool operator==(const Metric&) const = default;
 };
 using Metrics = std::map<std::string, Metric>;
@@ -33,7 +33,7 @@ std::string piece(const std::string& text, const std::string& from, const std::s
   return text.substr(begin + from.size(), end - begin - from.size());
 }
 
-// A row is `| `name{label,label}`, `name` | kind | text |`.
+// A row of the page is: | `name{label,label}`, `name` | kind | text |
 Metrics documented() {
   Metrics metrics;
   std::ifstream page(LOCKSTEP_SOURCE_DIR "/docs/metrics.md");

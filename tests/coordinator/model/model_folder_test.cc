@@ -119,7 +119,7 @@ TEST_F(ModelFolderTest, ATokenizerOfAnotherFormIsNamed) {
   }
 }
 
-TEST_F(ModelFolderTest, TheCacheIsTheOneOfHuggingfaceHub) {
+TEST_F(ModelFolderTest, ModelsAreFoundInTheCacheOfHuggingfaceHub) {
   const char* const kNames[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
                                 "XDG_CACHE_HOME", "HOME"};
   const char* const kBelow[] = {"", "", "/hub", "/huggingface/hub", "/.cache/huggingface/hub"};

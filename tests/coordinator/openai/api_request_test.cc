@@ -64,7 +64,7 @@ TEST_F(ApiRequestTest, FieldsBecomeGenerateRequests) {
   EXPECT_EQ(message.logprobs(), 3);
 }
 
-TEST_F(ApiRequestTest, DefaultsAreOpenAis) {
+TEST_F(ApiRequestTest, DefaultsAreThoseOfOpenAi) {
   const ApiRequest completion = parsed(kCompletions, R"({"prompt": "a"})");
   EXPECT_EQ(completion.shared.max_tokens(), 16);
   EXPECT_EQ(completion.n, 1);
@@ -203,7 +203,7 @@ OrderedJson random_value(std::mt19937& random, int depth) {
   }
 }
 
-// Seed 1: bodies from the table, with values of any kind, and then with changed bytes.
+// Seed 1: bodies with fields of the table and values of any kind, and then with changed bytes.
 TEST_F(ApiRequestTest, RandomBodiesAreAcceptedOrRefusedAsTheClientsError) {
   std::mt19937 random(1);
   int taken = 0;

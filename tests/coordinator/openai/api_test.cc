@@ -197,7 +197,7 @@ TEST(OpenAiApiTest, EchoPutsThePromptFirst) {
           "Once upon a time"));
 }
 
-TEST(OpenAiApiTest, BestOfShowsTheLikeliest) {
+TEST(OpenAiApiTest, BestOfReturnsTheMostLikelyAnswers) {
   ApiServer server;
   const OrderedJson all =
       server.post_json("/v1/completions", with(kStory, {{"n", 5}, {"logprobs", 0}}));
@@ -346,7 +346,7 @@ TEST(OpenAiApiTest, FieldsThatChangeNothingAreAccepted) {
   EXPECT_EQ(server.api().unknown_fields(), 1);
 }
 
-TEST(OpenAiApiTest, APromptThatIsTooLongHasItsOwnCodeWithBothNumbers) {
+TEST(OpenAiApiTest, TheErrorForATooLongPromptHasItsOwnCodeAndBothLengths) {
   ApiServer server;
   const std::string context = std::to_string(server.model().max_context());
   const OrderedJson ids(std::vector<int>(2000, 7));
@@ -365,7 +365,7 @@ TEST(OpenAiApiTest, APromptThatIsTooLongHasItsOwnCodeWithBothNumbers) {
       << bytes.body;
 }
 
-TEST(OpenAiApiTest, AClientsNameOfARequestIsInHeadAndBodyOfAnyAnswer) {
+TEST(OpenAiApiTest, TheRequestIdOfAClientIsInHeadAndBodyOfEveryAnswer) {
   ApiServer server;
   const http::Headers named = {{"X-Request-Id", "mine-1"}};
   for (const bool streams : {false, true}) {

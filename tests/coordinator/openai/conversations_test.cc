@@ -285,15 +285,15 @@ TEST(ConversationsTest, SeveralTextsStayAListIfTheTemplateTakesLists) {
       *prompt_of("{% if m.role == 'user' %}" + either + "{% else %}{{ m.content }}{% endif %}",
                  alone),
       "<user>[ A \n\nB]");
-  // If a template shows instructions only if a question is last, they go before the first text of
-  // the last question.
+  // This template shows the system message only if the last message is a question. The system
+  // message therefore goes before the first text of the last question.
   const std::string beside_question =
       "{% if m.role != 'system' or messages[-1].role == 'user' %}" + either + "{% endif %}";
   EXPECT_EQ(*prompt_of(beside_question, {kSystem, message, kAnswer}),
             "<user>[Be brief.\n\n A ][][B]<assistant>[There.]");
 }
 
-TEST(ConversationsTest, ToolsAreGivenByTheNameThatTheTemplateReads) {
+TEST(ConversationsTest, ToolsArePassedInTheVariableThatTheTemplateReads) {
   for (const char* name : {"tools", "xml_tools"}) {
     const Template chat_template("{% for m in messages %}{{ m.content }}{% endfor %}{% for t in " +
                                  std::string(name) +
@@ -354,7 +354,7 @@ TEST(ConversationsTest, ResponsesAcceptInstructionsDeveloperMessagesAndCutOffCal
   EXPECT_EQ(prompt->bytes, "<system>Be brief.\n\nRhyme.<user>Where?<assistant>Hm.<call><tool>a\nb");
 }
 
-TEST(ConversationsTest, AFormerFunctionCallIsReadAndItsErrorsAreNamed) {
+TEST(ConversationsTest, TheDeprecatedFunctionCallIsReadAndItsErrorsAreNamed) {
   v1::ChatMessages chat;
   const OrderedJson answer = {{"role", "assistant"}, {"content", "Hi"}, {"function_call", nullptr}};
   ASSERT_TRUE(read_messages({kQuestion, answer}, &chat).ok());

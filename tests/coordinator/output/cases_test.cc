@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs of published models and their expected parts: each case whole, cut at each byte, cut at
-// random, and with tags as single pieces.
+// Outputs of published models and their expected parts. Each output is parsed whole, cut at each
+// byte, cut at random bytes, and with each tag as one piece.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,8 +117,9 @@ void check_file(const std::filesystem::path& path) {
   EXPECT_EQ(checked.passed, checked.all);
 }
 
-// A case of tests/data/parsers/cases.json: {"format", "about", "text", "expected"}, and "opened",
-// "closed" or "cut".
+// A case of tests/data/parsers/cases.json: {"format", "about", "text", "expected"}. With "opened"
+// the prompt has begun a thought, with "closed" it has ended one, and with "cut" the output was
+// truncated.
 void check_own_case(const OrderedJson& one, const OutputOptions& all) {
   SCOPED_TRACE(one["format"].get<std::string>() + ": " + one["about"].get<std::string>());
   const Format* format = find_format(one["format"].get<std::string>());

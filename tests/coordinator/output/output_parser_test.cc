@@ -31,7 +31,7 @@ TEST(OutputParserTest, EverythingIsContentWithoutFormats) {
 
 TEST(OutputParserTest, HermesCallsAreReadAndLeftOutOfTheContent) {
   const OutputOptions options = {.tools = format_of("hermes")};
-  // Qwen2.5-7B-Instruct.
+  // An output of Qwen2.5-7B-Instruct.
   expect_parsed(options,
                 "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n"
                 "</tool_call>",
@@ -76,7 +76,7 @@ TEST(OutputParserTest, ATruncatedCallKeepsItsBeginning) {
 
 TEST(OutputParserTest, LlamaCallsAreTheWholeText) {
   const OutputOptions options = {.tools = format_of("llama3_json")};
-  // Llama-3.1-8B-Instruct.
+  // An output of Llama-3.1-8B-Instruct.
   expect_parsed(options,
                 "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\", \"unit\": "
                 "\"celsius\"}}",
@@ -95,12 +95,12 @@ TEST(OutputParserTest, LlamaCallsAreTheWholeText) {
 
 TEST(OutputParserTest, MistralCallsHaveTwoForms) {
   const OutputOptions options = {.tools = format_of("mistral")};
-  // Mistral-7B-Instruct-v0.3.
+  // An output of Mistral-7B-Instruct-v0.3.
   expect_parsed(options,
                 "[TOOL_CALLS] [{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}, "
                 "{\"name\": \"b\", \"arguments\": {}}]",
                 "||get_weather({\"city\": \"Paris\"})|b({})");
-  // Mistral-Small-3.2 and Devstral.
+  // The form of Mistral-Small-3.2 and Devstral.
   expect_parsed(options, "[TOOL_CALLS]get_weather{\"city\": \"Paris\"}[TOOL_CALLS]b-2{\"x\": {}}",
                 "||get_weather({\"city\": \"Paris\"})|b-2({\"x\": {}})");
   expect_parsed(options, "Wait. [TOOL_CALLS]f[CALL_ID]123456789[ARGS]{\"a\": 1}",
@@ -113,7 +113,7 @@ TEST(OutputParserTest, MistralCallsHaveTwoForms) {
 
 TEST(OutputParserTest, ThoughtsAreAtTheBeginning) {
   const OutputOptions options = {.thoughts = think()};
-  // Qwen3.
+  // An output of Qwen3.
   expect_parsed(options, "<think>\nOkay, so 2 < 3.\n\nYes.\n</think>\n\nHello <think>!",
                 "Okay, so 2 < 3.\n\nYes.|Hello <think>!");
   expect_parsed(options, "<think>\n\n</think>\n\nHi", "|Hi");
@@ -213,10 +213,11 @@ double seconds_for(size_t bytes) {
 }
 
 TEST(OutputParserTest, TimeIsLinearInTheAnswer) {
-  EXPECT_LT(seconds_for(1 << 16), 10 * seconds_for(1 << 14));  // Quadratic time: 16.
+  EXPECT_LT(seconds_for(1 << 16), 10 * seconds_for(1 << 14));  // Quadratic time: 16 times.
 }
 
-// A name is sent when it is whole, arguments as they arrive, and text that is no tag at once.
+// A call's name is sent when it is complete, arguments as they arrive. Text that cannot begin a tag
+// is sent at once.
 TEST(OutputParserTest, OnlyTheBeginningOfATagIsHeldBack) {
   OutputParser parser({.thoughts = think(), .tools = format_of("qwen3_coder")});
   EXPECT_EQ(parser.push("a <tool").content, "a");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selection against its definition: sort the tokens, then cut.
+// Compares the nucleus with its definition: sort the tokens, then keep the first ones.
 #include "coordinator/sampling/nucleus.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(NucleusTest, TheNucleusIsThatOfTheSortedTokens) {
   EXPECT_LT(undecided, 20);
 }
 
-TEST(NucleusTest, ASumAtTheBoundIsLeftToTheSortedOrder) {
+TEST(NucleusTest, IfASumIsTooNearTheBoundTheTokensMustBeSorted) {
   std::vector<ScoredToken> tokens;
   for (int32_t id = 0; id < 1000; ++id) tokens.push_back({.id = id, .edited = 1});
   EXPECT_FALSE(select_nucleus({.top_p = 0.5f, .logit_bias = {}}, 1000, &tokens).has_value());

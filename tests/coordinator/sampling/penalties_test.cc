@@ -62,7 +62,7 @@ TEST(PenaltiesTest, ForbiddenStopsCannotWinButLeaveSumsFinite) {
   EXPECT_EQ(draw(after), 129);
 }
 
-TEST(PenaltiesTest, ChoicesShareTheirRulesAndCountForThemselves) {
+TEST(PenaltiesTest, ChoicesShareTheirRulesAndEachCountsItsOwnTokens) {
   const SamplingParams params = {.presence_penalty = 1, .logit_bias = {{7, 2.0f}}};
   const std::vector<int32_t> stops = {7, 3, 7, 3};
   const LogitRules rules(params, {}, stops, 100);

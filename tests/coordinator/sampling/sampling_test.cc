@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws against their plain definition, for several splits of the vocabulary and numbers of
+// Compares draws with their plain definition, for several splits of the vocabulary and numbers of
 // candidates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ std::vector<float> edit(const Trial& trial) {
   return edited;
 }
 
-// The kept ids by definition, best first: sort, softmax, cut.
+// The kept ids by definition, best first: sort, softmax, keep the first.
 std::vector<int32_t> kept(const SamplingParams& params, const std::vector<float>& values) {
   std::vector<int32_t> ids(values.size());
   std::iota(ids.begin(), ids.end(), 0);

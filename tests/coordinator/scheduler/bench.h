@@ -45,7 +45,7 @@ class Bench {
     return rows;
   }
 
-  // From now on a step takes 100 ms and 1 ms per row; if not `known`, an unknown time.
+  // From now on a step takes 100 ms plus 1 ms per row; if not `known`, its time is unknown.
   void take_time(bool known) { timed_ = known; }
   static int64_t step_ns_of(const StepWork& work) { return (100 + work.rows) * 1'000'000; }
 

@@ -108,7 +108,7 @@ TEST(FairnessTest, AClientWithThousandsOfChoicesDelaysNoOther) {
   }
 }
 
-TEST(FairnessTest, MemoryIsSharedToo) {
+TEST(FairnessTest, ClientsShareMemoryToo) {
   SchedulerLimits limits = kLimits;
   limits.pages = 60;
   Bench bench(limits);
@@ -153,7 +153,7 @@ TEST(FairnessTest, APromptThatRunsWaitsForOneOfABetterPriority) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(urgent, 128)));
 }
 
-TEST(FairnessTest, ABetterPriorityPreemptsAnySequenceOfAWorseOneButTheFirst) {
+TEST(FairnessTest, ABetterPriorityPreemptsSequencesOfAWorseOneExceptTheOldest) {
   SchedulerLimits limits = kLimits;
   limits.running = 2;
   Bench bench(limits);

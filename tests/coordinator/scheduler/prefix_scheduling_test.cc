@@ -52,7 +52,7 @@ TEST(PrefixSchedulingTest, APromptWithRowsOfEmbeddingsIsNeitherCachedNorFound) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 10)));
 }
 
-TEST(PrefixSchedulingTest, PagesAreSharedOnlyBetweenSequencesOfEqualFrequencies) {
+TEST(PrefixSchedulingTest, PagesAreSharedOnlyBetweenSequencesOfEqualRotaryFrequencies) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.lengths = {12}};
   Bench bench(limits);

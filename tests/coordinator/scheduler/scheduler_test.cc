@@ -109,7 +109,7 @@ TEST(SchedulerTest, RemovingAWaitingOrPreemptedSequenceLeaksNothing) {
   EXPECT_THAT(bench.step(), IsEmpty());
 }
 
-TEST(SchedulerTest, ASequenceThatOutgrowsItsFrequenciesIsComputedAgainInItsSlot) {
+TEST(SchedulerTest, ASequenceThatOutgrowsItsRotaryFrequenciesIsComputedAgainInItsSlot) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.lengths = {10}};
   Bench bench(limits);
@@ -144,7 +144,7 @@ TEST(SchedulerTest, APrefixIsComputedInOneStepForAnyChunkAndIsNotShared) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(a, 1), Pair(b, 1), Pair(c, 1), Pair(d, 37)));
 }
 
-TEST(SchedulerTest, FrequenciesOfThePromptsLengthDoNotChange) {
+TEST(SchedulerTest, RotaryFrequenciesOfThePromptsLengthDoNotChange) {
   SchedulerLimits limits = kRoomy;
   limits.rope = {.of_prompt = true, .lengths = {10}};
   Bench bench(limits);

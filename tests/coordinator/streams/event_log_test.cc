@@ -98,7 +98,7 @@ TEST(EventLogTest, TheNumberOfReadersIsLimited) {
   EXPECT_TRUE(log->open(0).ok());
 }
 
-TEST(EventLogTest, AReaderWhoseClientIsGoneEndsAloneAndAtOnce) {
+TEST(EventLogTest, AReaderWhoseClientIsGoneEndsAtOnceAndNoOtherDoes) {
   const auto log = std::make_shared<EventLog>();
   log->append(event_of(0));
   const auto gone = open(log);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names, times and room of resumable streams.
+// The names, lifetimes and memory of resumable streams.
 #include "coordinator/streams/resumable_index.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMinute = 60'000;
 
-// Has room for this many streams without events.
+// The options with memory for this many streams without events.
 ResumableOptions room_for(int64_t streams) {
   return {.max_bytes = streams * kResumableStreamBytes, .after_end_ms = kMinute};
 }
@@ -27,7 +27,7 @@ absl::StatusCode code_of(const ResumableIndex& index, const ResumableName& name)
   return index.find(name).status().code();
 }
 
-TEST(ResumableIndexTest, ANameIsOneStreamOfItsOwnerOnly) {
+TEST(ResumableIndexTest, ANameIsOneStreamForEachOwner) {
   ResumableIndex index(room_for(9));
   EXPECT_TRUE(index.add(name("a"), nullptr, 0).ok());
   EXPECT_EQ(index.add(name("a"), nullptr, 0).code(), absl::StatusCode::kAlreadyExists);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumable requests of a real engine: they run without readers, end, make room and expire.
+// Resumable requests of a real engine: they run without readers, end, are removed to free memory,
+// and expire.
 #include "coordinator/streams/resumable_streams.h"
 
 #include <gtest/gtest.h>
@@ -113,7 +114,7 @@ TEST_F(ResumableStreamsTest, AStreamCountsForItsKeyUntilItsEnd) {
   eventually([&] { return permit.use_count() == 1; });
 }
 
-TEST_F(ResumableStreamsTest, CancellingEndsAStreamWithThatReason) {
+TEST_F(ResumableStreamsTest, CancellingEndsAStreamAsCancelled) {
   start();
   StepGate gate(cluster_);
   const auto resumable = submit("a", 200);

@@ -15,7 +15,7 @@ MarkedText text_of(const std::vector<std::pair<std::string, bool>>& parts) {
   return text;
 }
 
-TEST(MarkedTextTest, RangesThatTouchAreOne) {
+TEST(MarkedTextTest, RangesThatTouchAreMerged) {
   const MarkedText text = text_of({{"ab", true}, {"cd", true}, {"", false}, {"e", true}});
   EXPECT_EQ(text.from_request, (std::vector<ByteRange>{{0, 5}}));
 }
@@ -73,7 +73,7 @@ TEST_F(MarkedEncodeTest, ASpecialTokenInARequestStaysText) {
   }
 }
 
-TEST_F(MarkedEncodeTest, ASpecialTokenAcrossTheBorderStaysText) {
+TEST_F(MarkedEncodeTest, ASpecialTokenAcrossTheBorderOfARequestStaysText) {
   for (const char* normalized : {"false", "true"}) {
     const auto encoder = tokenizer(normalized);
     ASSERT_NE(encoder, nullptr);

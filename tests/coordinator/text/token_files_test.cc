@@ -35,7 +35,7 @@ std::vector<int32_t> plain_ids(const Tokenizer& tokenizer, const std::string& te
   return ids.ok() ? *ids : std::vector<int32_t>();
 }
 
-TEST(TokenFilesTest, TheFilesMakeTheReferencesTokens) {
+TEST(TokenFilesTest, TheFilesGiveTheTokensOfTheReference) {
   const nlohmann::ordered_json data =
       nlohmann::ordered_json::parse(read_text(own_tokenizer("token_files.json")));
   EXPECT_GT(data["cases"].size(), 70u);
@@ -81,7 +81,7 @@ TEST(TokenFilesTest, AStatedIdIsUsedIfItIsFree) {
         "1":{"content":"<y>"},"4":{"content":"<z>"}}})",
                                             "", ""));
   ASSERT_NE(tokenizer, nullptr);
-  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The id belongs to another token.
+  EXPECT_EQ(tokenizer->token_id("<y>"), 5);  // The stated id is another token's.
   EXPECT_EQ(tokenizer->token_id("<z>"), 6);
   EXPECT_EQ(tokenizer->token_id("<x>"), 90);
   EXPECT_EQ(tokenizer->vocab_size(), 91);
@@ -94,7 +94,7 @@ TEST(TokenFilesTest, TheEndTokenIsTheOneThatTheMapNames) {
   EXPECT_EQ(tokenizer->eos_id(), tokenizer->token_id("<x>"));
 }
 
-TEST(TokenFilesTest, AWrongValueIsOneLineThatNamesFileAndKey) {
+TEST(TokenFilesTest, AWrongValueIsAnErrorOfOneLineThatNamesFileAndKey) {
   const auto error_of = [](const char* config, const char* map, const char* added) {
     const auto files = merge_token_files(config, map, added);
     EXPECT_FALSE(files.ok());

@@ -28,7 +28,7 @@ GroupInfo group_of_one() {
                                      .operators = {{"embed", "embedding"}, {"linear", "head"}}}})};
 }
 
-// The step is sent at 1,000 and answered at 2,000.
+// The step is sent at 1,000 ns and answered at 2,000 ns.
 StepReport report_of(uint64_t step, const GroupInfo& group, bool traced) {
   StepReport report = {.step = step,
                        .sequences = 1,
@@ -98,7 +98,7 @@ TEST(TraceJsonTest, AnUntracedStepHasItsRanksWithoutOperators) {
   for (const nlohmann::json& event : events) EXPECT_NE(event["name"], "linear");
 }
 
-TEST(TraceEventTest, AReaderFindsEachFault) {
+TEST(TraceEventTest, TheTestsReaderFindsEachFaultOfATrace) {
   const auto fault = [](const std::string& events) {
     const std::string named =
         R"({"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"p"}},)"
@@ -230,7 +230,7 @@ TEST_F(TraceRequestsTest, ARequestWithATimeoutWaitsForSteps) {
   eventually([&] { return !recorder_.wants_trace(); });
 }
 
-TEST_F(TraceRequestsTest, ManyWaitForTheSameStepsAndMoreAreRefused) {
+TEST_F(TraceRequestsTest, ManyRequestsWaitForTheSameStepsAndMoreAreRefused) {
   StepGate gate(cluster_);
   std::vector<std::shared_ptr<FakeExchange>> all;
   all.reserve(17);

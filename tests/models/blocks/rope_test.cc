@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of rotary scaling against the frequencies that transformers 5 computes.
+// Compares the frequencies of every kind of rotary scaling with those that transformers 5 computes.
 #include "models/blocks/rope.h"
 
 #include <gtest/gtest.h>

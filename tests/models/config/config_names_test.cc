@@ -70,7 +70,7 @@ TEST(ConfigNamesTest, AListByLayerGivesTheNumberOfLayers) {
   EXPECT_EQ(config.kinds, "M*-");
 }
 
-TEST(ConfigNamesTest, LayersWithAnIndexerSeeTheWholeContext) {
+TEST(ConfigNamesTest, AnIndexerLimitsTheContextToTheKeysThatItSelects) {
   const std::string sparse = R"({"architectures": ["GlmMoeDsaForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32,
       "n_routed_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 2,
@@ -78,7 +78,7 @@ TEST(ConfigNamesTest, LayersWithAnIndexerSeeTheWholeContext) {
       "v_head_dim": 16, "qk_rope_head_dim": 8, "head_dim": 24, "first_k_dense_replace": 1,
       "max_position_embeddings": 4096, "index_topk": 64, "index_n_heads": 2, "index_head_dim": 8,
       "index_topk_freq": 4, "indexer_rope_interleave": true, "moe_router_dtype": "float32"})";
-  EXPECT_EQ(config_of(sparse).head_dim, 8);  // The width of the rotated columns, for any head_dim.
+  EXPECT_EQ(config_of(sparse).head_dim, 8);  // The width of the rotated columns.
   EXPECT_EQ(config_of(sparse).context, 64);
   for (const char* type : {"indexed_attention", "deepseek_sparse_attention"}) {
     Json json = Json::parse(sparse);
@@ -94,7 +94,7 @@ TEST(ConfigNamesTest, LayersWithAnIndexerSeeTheWholeContext) {
                  "num_experts and n_routed_experts are both there");
 }
 
-TEST(ConfigNamesTest, FactorsOfOtherProgramsAreIgnoredAsInTransformers) {
+TEST(ConfigNamesTest, FactorsForOtherProgramsAreIgnoredAsInTransformers) {
   const std::string yarn = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
       "original_max_position_embeddings": 32}})";
   const std::string other = R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
@@ -104,7 +104,7 @@ TEST(ConfigNamesTest, FactorsOfOtherProgramsAreIgnoredAsInTransformers) {
   EXPECT_EQ(config.rope.SerializeAsString(), config_of(kMoe, yarn).rope.SerializeAsString());
 }
 
-TEST(ConfigNamesTest, BothFormsOfRotaryScalingMayAgree) {
+TEST(ConfigNamesTest, BothFormsOfRotaryScalingMayBeGivenIfTheyAgree) {
   const std::string both = R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0},
       "rope_parameters": {"rope_type": "linear", "factor": 2.0}})";
   EXPECT_TRUE(describe_config(kMoe, both).ok());

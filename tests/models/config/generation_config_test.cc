@@ -68,7 +68,7 @@ TEST(GenerationConfigTest, NoSamplingMeansTemperatureZero) {
   EXPECT_EQ(*read(R"({"do_sample": false})")->temperature, 0);
 }
 
-TEST(GenerationConfigTest, AWrongFieldIsOneLineThatNamesIt) {
+TEST(GenerationConfigTest, AWrongFieldIsAnErrorOfOneLineThatNamesIt) {
   const char* wrong[][2] = {
       {R"({"temperature": "hot"})", "temperature: must be a number"},
       {R"({"temperature": -1})", "temperature: must be a number from 0"},

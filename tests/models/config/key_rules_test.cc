@@ -124,7 +124,8 @@ TEST(KeyRulesTest, AFalseThatChangesTheModelIsRefusedAsUnknown) {
   }
 }
 
-// Every family reads the keys for biases and parallel halves, even a family that always has these.
+// Every family reads the keys for biases and for parallel attention and MLP, even a family that
+// always has these.
 TEST(KeyRulesTest, AFalseThatWouldRemoveAPartIsRefused) {
   for (const auto& [family, key] : {std::pair{"GPTNeoXForCausalLM", "mlp_bias"},
                                     {"Qwen2ForCausalLM", "use_qkv_bias"},

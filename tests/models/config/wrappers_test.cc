@@ -158,11 +158,11 @@ Json text_of(const char* model_type, const Json& more = Json::object()) {
 
 struct Wrapped {
   const char* wrapper;
-  const char* object;  // The object with the text part.
+  const char* object;  // The key of the text part's object.
   Json text;
   Json beside;
   const char* architecture;
-  const char* embedding;  // The first tensor.
+  const char* embedding;  // The first tensor's name.
   const char* head;
 };
 

@@ -140,7 +140,7 @@ TEST(GptJTest, BlocksOfCodeGenNeedAMultipleOfFourHeads) {
   expect_refused(config, "n_head: must be a multiple of 4, found 2");
 }
 
-TEST(GptNeoxTest, HalvesAreParallelByDefault) {
+TEST(GptNeoxTest, AttentionAndMlpAreParallelByDefault) {
   const std::string config = R"({"architectures": ["GPTNeoXForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
       "intermediate_size": 256, "max_position_embeddings": 128})";
@@ -196,7 +196,7 @@ TEST(CohereTest, UnsupportedKeysAreNamed) {
   expect_refused(with(kCohere2, R"("logit_scale": 0)"), "logit_scale: must be a number from");
 }
 
-TEST(Exaone4Test, APatternMayBeGivenInLetters) {
+TEST(Exaone4Test, TheLayerPatternMayBeGivenInLetters) {
   const std::string config = R"({"architectures": ["Exaone4ForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4,
       "num_key_value_heads": 2, "intermediate_size": 256, "max_position_embeddings": 128})";

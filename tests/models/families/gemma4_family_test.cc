@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every second layer is full, the last three share pages, and each layer has embeddings.
+// Every second layer has full attention, the last three share pages, and each layer has embeddings.
 constexpr char kSmall[] = R"({"architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text",
   "attention_bias": false, "attention_k_eq_v": false, "dtype": "bfloat16",
   "enable_moe_block": false, "final_logit_softcapping": 30.0, "global_head_dim": 512,
@@ -50,7 +50,7 @@ TEST(Gemma4Test, LayersWithoutAWindowHaveTheirOwnHeadsAndAngles) {
   const Described config = config_of(kSmall);
   EXPECT_EQ(config.head_dim, 256);
   EXPECT_EQ(config.windows,
-            (std::vector<int64_t>{512, 0, 512, 0, 512, 0, 0}));  // The last one is always full.
+            (std::vector<int64_t>{512, 0, 512, 0, 512, 0, 0}));  // The last layer: full attention.
   EXPECT_FLOAT_EQ(config.attention_scale, 1);
   EXPECT_FLOAT_EQ(config.embedding_multiplier, std::sqrt(96.0f));
   EXPECT_EQ(config.window_rotary.rotary_dim(), 256);
@@ -64,7 +64,7 @@ TEST(Gemma4Test, LayersWithoutAWindowHaveTheirOwnHeadsAndAngles) {
   EXPECT_EQ(config.experts.count, 0);
 }
 
-TEST(Gemma4Test, SharingLayersReadThePagesOfTheLastLayerOfTheirKind) {
+TEST(Gemma4Test, LayersThatSharePagesReadThoseOfTheLastLayerOfTheirKind) {
   const absl::StatusOr<ModelDescription> model = describe_config(kSmall);
   ASSERT_TRUE(model.ok()) << model.status();
   const auto found = attentions(model->graph);
@@ -115,7 +115,7 @@ TEST(Gemma4Test, SizesMayBeGivenForSingleLayers) {
               HasSubstr("per_layer_config: sliding_window is not supported"));
 }
 
-TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
+TEST(Gemma4Test, TensorsOfTheTextPartBeginWithModelLanguageModel) {
   Json text = Json::parse(kSmall);
   text.erase("architectures");
   const Json json = {{"architectures", {"Gemma4ForConditionalGeneration"}},
@@ -139,7 +139,7 @@ TEST(Gemma4Test, AWrappersTensorsHaveItsNameInTheMiddle) {
   }
 }
 
-TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
+TEST(Gemma4Test, ThePerLayerEmbeddingMayHaveMoreRowsThanTheVocabulary) {
   const absl::StatusOr<ModelDescription> model =
       describe_config(kSmall, R"({"vocab_size_per_layer_input": 262144})");
   ASSERT_TRUE(model.ok()) << model.status();
@@ -152,7 +152,7 @@ TEST(Gemma4Test, ATableByLayerMayHaveMoreRowsThanTheVocabulary) {
   EXPECT_EQ(table->pieces.front().row_end(), 1024);
 }
 
-TEST(Gemma4Test, ModelsThatItCannotComputeAreRefused) {
+TEST(Gemma4Test, UnsupportedModelsAreRefused) {
   expect_refused(kSmall, R"({"use_bidirectional_attention": "all"})",
                  "use_bidirectional_attention: ");
   expect_refused(kSmall, R"({"num_kv_shared_layers": 7})",

@@ -54,7 +54,7 @@ TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
   EXPECT_FLOAT_EQ(plain.attention_scale, static_cast<float>(1 / std::sqrt(192.0)));
 }
 
-TEST(DeepseekV3Test, ModelsThatItCannotComputeAreRefused) {
+TEST(DeepseekV3Test, UnsupportedModelsAreRefused) {
   expect_refused(kV3, R"({"kv_lora_rank": 0})", "kv_lora_rank: must be");
   expect_refused(kV3, R"({"kv_lora_rank": 961})", "kv_lora_rank: must be");
   expect_refused(kV3, R"({"v_head_dim": 1025})", "v_head_dim: must be");
@@ -95,7 +95,7 @@ TEST(DeepseekV2Test, ThePublishedConfigIsRead) {
   EXPECT_FLOAT_EQ(config.rope.factor(), 1);
 }
 
-TEST(DeepseekV2Test, ModelsThatItCannotComputeAreRefused) {
+TEST(DeepseekV2Test, UnsupportedModelsAreRefused) {
   expect_refused(kV2, R"({"topk_method": "noaux_tc"})", "topk_method");
   expect_refused(kV2, R"({"topk_method": "greedy"})", "n_group");
   expect_refused(kV2, R"({"norm_topk_prob": true})", "norm_topk_prob");

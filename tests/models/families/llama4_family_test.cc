@@ -57,7 +57,7 @@ TEST(Llama4Test, ChunksAndExpertsAreGivenByListOrByStep) {
   EXPECT_EQ(by_type.has_router, std::vector<bool>(4, false));
 }
 
-// This is Scout's: no frequencies are between the scaled and the unscaled ones.
+// Llama 4 Scout has this boundary: no frequencies are between the scaled and the unscaled ones.
 TEST(Llama4Test, RotaryScalingMayHaveASharpBoundary) {
   const Described config = config_of(kMaverick, R"({"rope_scaling": {"factor": 16.0,
       "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
@@ -67,7 +67,7 @@ TEST(Llama4Test, RotaryScalingMayHaveASharpBoundary) {
   EXPECT_FLOAT_EQ(frequencies[63], std::pow(500000.0f, -126.0f / 128) / 16);
 }
 
-TEST(Llama4Test, ModelsThatItCannotComputeAreRefused) {
+TEST(Llama4Test, UnsupportedModelsAreRefused) {
   expect_refused(kMaverick, R"({"num_experts_per_tok": 2})", "num_experts_per_tok: ");
   expect_refused(kMaverick, R"({"moe_layers": [4]})", "moe_layers: must be layers from 0 to 3");
   expect_refused(kMaverick, R"({"moe_layers": 1})", "moe_layers: must be a list");
@@ -109,7 +109,7 @@ TEST(Mistral4Test, TheConfigOfTheReferenceIsRead) {
   }
 }
 
-TEST(Mistral4Test, ModelsThatItCannotComputeAreRefused) {
+TEST(Mistral4Test, UnsupportedModelsAreRefused) {
   expect_refused(kMistral4, R"({"rope_interleave": false})", "rope_interleave: false");
   expect_refused(kMistral4, R"({"scoring_func": "sigmoid"})", "scoring_func: unknown here");
 }

@@ -109,7 +109,7 @@ TEST(SchemaTest, AGatedLinearHasTwoWeightRowsForEachColumn) {
 
 TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeTheyAreUsed) {
   OperatorCall call{.in = {shape(8), shape(4)}, .out = {shape(8)}};
-  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 0};  // A divisor.
+  call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 0};  // head_dim is a divisor.
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("head_dim must be 1 to"));
   call.attrs.norm().head_dim = 4;
   EXPECT_EQ(check_call(schema_of(Op::kHeadNorm), call), "");
@@ -173,7 +173,7 @@ TEST(SchemaTest, OperandsOfRoutesMustAgreeInRowsPerToken) {
   EXPECT_EQ(check_call(experts, call), "");
   call.in[0].rows_each = 2;
   EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 2"));
-  call.in[0].rows_each = 0;  // The rows of outputs.
+  call.in[0].rows_each = 0;  // 0: the row domain of outputs.
   EXPECT_THAT(check_call(experts, call), HasSubstr("rows of x for each token must be 1, found 0"));
   call.in[0].rows_each = 1;
   call.out[0].rows_each = 1;

@@ -32,7 +32,7 @@ int block(ProgramBuilder& b, const char* name, int64_t rows, int64_t cols) {
   return b.program.states_size() - 1;
 }
 
-// The sources [8, 1, 3] and [8] as rows.
+// The weight is the source [8, 1, 3] as one row, the bias is the source [8].
 int conv(ProgramBuilder& b, int x) {
   const int64_t size = kHidden * kTaps;
   const int weight = b.weight("conv.weight", program::NORM, 1, size, 0, size);

@@ -18,7 +18,8 @@ using P = Program&;
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 100, kHidden = 8;
-// In each of two heads of 4 columns, the first 3 columns become 5; then all 4 are joined to the 5.
+// For each of two heads of 4 columns, head_linear makes 5 columns from the first 3 columns, and
+// join_heads puts all 4 columns after the 5.
 constexpr int64_t kHeads = 2, kIn = 3, kOut = 5;
 
 program::HeadsAttrs& heads_of(program::Instruction& instruction) {

@@ -124,7 +124,7 @@ TEST(ValidateTest, APartMayBeAtItsPlaceInTheGatheredValue) {
 // The error for layer_program(1, 2) with shared memory after a change.
 std::string message_of_shared(const std::function<void(Program&)>& change) {
   Program program = shared_layer_program(1, 2);
-  program.set_shared_bytes(program.arena_bytes());  // Room for every shared value.
+  program.set_shared_bytes(program.arena_bytes());  // Enough for all shared values.
   change(program);
   return message_of(validate(program));
 }

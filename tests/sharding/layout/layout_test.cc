@@ -142,7 +142,7 @@ TEST(CutTest, EachExpertIsSplitInAStackAndInSeparateTensors) {
 }
 
 // A parameter of three matrices that are one piece. A pass may merge pieces this way.
-TEST(CutTest, OnePieceOfSeveralMatricesIsSplitInEach) {
+TEST(CutTest, APieceOfSeveralMatricesIsSplitInsideEachMatrix) {
   Parameter whole{.name = "w", .role = program::LINEAR_WEIGHT, .rows = kFfn, .cols = kHidden};
   whole.matrices = 3;
   program::Piece piece;

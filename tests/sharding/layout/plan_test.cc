@@ -56,8 +56,8 @@ TEST(PlanTest, KvHeadsCoverARanksQueryHeads) {
   };
   const Heads cases[] = {
       {6, 3, {{0, 1}, {1, 2}, {2, 3}}},
-      {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Heads per rank: 2, 1, 1, 1, 1.
-      {6, 2, {{0, 1}, {0, 2}, {1, 2}}},  // Heads per rank: 2, 2, 2: one KV head is on two.
+      {6, 3, {{0, 1}, {0, 2}, {1, 2}, {2, 3}, {2, 3}}},  // Query heads per rank: 2, 1, 1, 1, 1.
+      {6, 2, {{0, 1}, {0, 2}, {1, 2}}},  // 2 query heads per rank: one KV head is on two ranks.
       {7, 1, {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}}},
   };
   for (const Heads& c : cases) {
@@ -109,7 +109,7 @@ TEST(PlanTest, SpeedsAreRoundedToEighthsOfTheFastest) {
   };
   EXPECT_EQ(plan_for({10.1, 9.9, 5.2})->eighths, (std::vector<int64_t>{8, 8, 4}));
   EXPECT_EQ(plan_for({100, 98, 0.001})->eighths, (std::vector<int64_t>{8, 8, 1}));
-  EXPECT_EQ(plan_for({3, 0, 1})->eighths, (std::vector<int64_t>{8, 8, 8}));  // One is unknown.
+  EXPECT_EQ(plan_for({3, 0, 1})->eighths, (std::vector<int64_t>{8, 8, 8}));  // 0: unknown.
   for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_EQ(
         message_of(plan_for({1, 2, wrong}).status()),
@@ -166,7 +166,7 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
 TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kWidth = 48, kLowRanks = 20 + 18;
-  constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense; experts' routes and shared ones.
+  constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense layer; routed, shared experts.
   constexpr int64_t kGathered = kLayers * (6 * 9 + 2 * kWidth + kLowRanks) + kMlps;
   for (const int ranks : {2, 3}) {
     const auto table_of = [&](Strategy strategy) {

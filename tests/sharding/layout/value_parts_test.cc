@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// value_parts() says for every value of a rank's program of which value of the model it is a part.
+// For every value of a rank's program, value_parts() names the value of the model of which it is a
+// part.
 #include "sharding/layout/value_parts.h"
 
 #include <gtest/gtest.h>

@@ -76,7 +76,7 @@ Graph random_graph(std::mt19937_64& random) {
 // its parent's bytes. A reader must find the value that it expects.
 void run_symbolically(const Graph& graph, const MemoryPlan& plan, const program::Limits& limits) {
   using Element = std::tuple<int, int64_t, int64_t>;  // Root value, row, column of the root.
-  std::map<int64_t, Element> arena;                   // By byte; shared memory is negative.
+  std::map<int64_t, Element> arena;                   // By byte's address; negative: shared.
   std::vector<std::pair<int, int64_t>> roots;         // By value: root and first column.
   const auto walk = [&](int value, auto visit) {
     const ValueInfo& info = graph.values()[value];

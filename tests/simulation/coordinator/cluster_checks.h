@@ -31,7 +31,7 @@ class ClusterChecks {
   bool only_left() const;
   // The core has learned that this stream is over.
   void gone(const Link& link) { roster_.gone(link); }
-  // The owner has left the group.
+  // The group's owner, the engine, has left it.
   void left() {
     formed_ = false;
     asked_at_ = -1;
@@ -43,7 +43,7 @@ class ClusterChecks {
     speeds_.clear();
     roster_.restarted();
   }
-  // While true, all messages are sent because of a call by the group's owner.
+  // While `acts` is true, the core sends messages only because the group's owner called it.
   void owner_acts(bool acts) { owner_acts_ = acts; }
   void asked();
   void answered() { asked_at_ = -1; }

@@ -170,7 +170,7 @@ void ClusterSide::continue_all() {
 
 void ClusterSide::calm() { continue_all(); }
 
-// The server ended because it could not form its first group; its workers notice its end.
+// The server ended because it could not form its first group. Its workers notice that it has ended.
 void ClusterSide::restart() {
   if (over_) return;
   ++restarts_;

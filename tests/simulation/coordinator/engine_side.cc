@@ -132,7 +132,7 @@ void EngineSide::publish() {
 }
 
 void EngineSide::pump() {
-  if (std::exchange(pumping_, true)) return;  // An action called this: the loop below continues.
+  if (std::exchange(pumping_, true)) return;  // An action called pump(): the outer call goes on.
   do {
     feed();
     core_.tick(world_.now());

@@ -23,7 +23,7 @@ bool RosterChecks::is_idle_spare(const Link* link) const {
   return link->process.options().hello.spare() && !now_.used.contains(link);
 }
 
-// Checks that no rank is covered by fewer spares than the one that this spare must preload.
+// Checks that no rank is covered by fewer spares than the rank that this spare must preload.
 void RosterChecks::preloads(const Link& link, const cluster::CoordinatorMessage& message) {
   const int rank = message.preload().program().rank();
   std::vector<int> covers(now_.ranks.size());

@@ -49,7 +49,7 @@ class RosterChecks {
     std::map<const Link*, Cover> covers;  // The ranks that workers without a rank cover.
     std::vector<const Link*> ranks;       // The ranks of the last epoch, in order.
     bool formed_once = false;
-    int gone = 0;          // Used workers that left since the last group.
+    int gone = 0;          // Workers in `used` that left since the last group.
     int64_t gone_at = -1;  // The last time that one of `ranks` left; -1: none left.
     bool growing = false;
     int ranks_before = 0;

@@ -9,7 +9,7 @@ namespace lockstep::simulation {
 
 class Process;
 
-// Outlives the simulation's events.
+// Events of the simulation refer to this object, so it must outlive them.
 struct Link {
   Link(World* world, ProcessTime* coordinator, ProcessTime* worker, Process* of)
       : up(world, coordinator), down(world, worker), process(*of) {}
@@ -23,7 +23,8 @@ struct Link {
     up.cut();
     down.cut();
   }
-  // If a direction loses all messages, both sides see the stream's end now, as by a keepalive.
+  // If a direction loses all messages, both sides see the stream's end now, as if a keepalive ping
+  // had found it.
   void notice() {
     if (up.drops() || down.drops()) {
       up.notice();

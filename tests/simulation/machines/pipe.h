@@ -23,7 +23,7 @@ inline uint64_t epoch_of(const ToWorker& message) { return message->epoch(); }
 inline bool is_beat(const ToCoordinator& message) { return message.has_heartbeat(); }
 inline bool is_beat(const ToWorker&) { return false; }
 
-// Outlives the simulation's events.
+// Events of the simulation refer to this object, so it must outlive them.
 template <typename Message>
 class Pipe {
  public:

@@ -32,7 +32,7 @@ struct ProcessOptions {
   int64_t startup_ms = 10;  // The time from its start until it dials.
 };
 
-// Outlives the simulation's events.
+// Events of the simulation refer to this object, so it must outlive them.
 class Process {
  public:
   Process(Host* host, Port* port, ProcessOptions options,

@@ -10,7 +10,7 @@
 
 namespace lockstep::simulation {
 
-// Outlives the simulation's events.
+// Events of the simulation refer to this object, so it must outlive them.
 class ProcessTime {
  public:
   explicit ProcessTime(World* world) : world_(*world) {}

@@ -14,7 +14,7 @@
 
 namespace lockstep::simulation {
 
-// Outlives the simulation's events.
+// Events of the simulation refer to this object, so it must outlive them.
 class RankWork {
  public:
   using Done = std::function<void(WorkResult)>;
@@ -45,8 +45,8 @@ class RankWork {
   void get_stuck() { stuck_ = true; }
   // Loads fail until calm().
   void lose_disk() { disk_ = false; }
-  // The loads in a row that failed because of the disk. After several the core avoids the worker,
-  // even if its disk is repaired.
+  // How many loads in a row failed because of the disk. After several failures the core avoids the
+  // worker, even if its disk is repaired.
   int failed_loads() const { return failed_loads_; }
   bool stuck() const { return stuck_; }
   // The next work fails with this status; with `device`, all later work does, too.

@@ -58,7 +58,7 @@ class FakeCluster : public Cluster {
 
   mutable Mutex mutex_;
   FakeModel model_ ABSL_GUARDED_BY(mutex_);
-  ConditionVariable changed_;  // allowed_, held_, stopped_, refusal_
+  ConditionVariable changed_;  // Signals that allowed_, held_, stopped_ or refusal_ changed.
   Hook hook_ ABSL_GUARDED_BY(mutex_);
   Falsifier falsifier_ ABSL_GUARDED_BY(mutex_);
   absl::Status logits_failure_ ABSL_GUARDED_BY(mutex_);

@@ -74,7 +74,7 @@ class FakeWorkers {
 
   FakeModel model_;
   std::vector<int64_t> cuts_;
-  std::vector<Slot> slots_;                   // pages * page_tokens
+  std::vector<Slot> slots_;                   // pages * page_tokens slots.
   std::vector<std::vector<int32_t>> tables_;  // By StepSequence.slot.
   std::vector<uint64_t> page_written_in_;  // By page: the last run in which a sequence wrote to it,
   std::vector<uint64_t> page_read_in_;     // and the last one in which a sequence only read it.

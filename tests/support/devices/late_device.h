@@ -2,9 +2,9 @@
 // A device without a GPU, for tests: it runs the kernels of .cu files over the shim, in memory that
 // the host cannot touch. Queued work runs as late as possible, at synchronize() or wait(), so that
 // a host that reads an answer too early, or overwrites what a copy still needs, is detected. The
-// memory is mapped without access except while the device works: a host that follows its pointers
-// crashes. Every pointer that a kernel gets must be the device's and not released. Captures keep
-// the arguments and the step of the capture, as launches keep arguments by value.
+// memory is mapped without access except while the device works: a host that dereferences a pointer
+// to it crashes. Every pointer that a kernel gets must be the device's and not released. Captures
+// keep the arguments and the step of the capture, as launches keep arguments by value.
 #pragma once
 
 #include "worker/backend.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The access of devices without a GPU to each other's memory (worker/kernels/peer_memory.h), in
-// this process or in another process of this user. The shim's kernels do the exchanges. No absl.
+// this process or in another process of this user. The shim's kernels do the exchanges. Does not
+// use absl.
 #pragma once
 
 #include <functional>

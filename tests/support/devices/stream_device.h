@@ -2,7 +2,7 @@
 // A device without a GPU that works while the host continues: its own thread runs queued work in
 // order. Its exchanges (worker/kernels/peer_memory.h) are the shim's kernels. Each kernel waits for
 // the same exchange on other such devices, in this process or in another process of this user. The
-// device's memory is the host's. No absl.
+// device's memory is the host's. Does not use absl.
 #pragma once
 
 #include <cstdint>

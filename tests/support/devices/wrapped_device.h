@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forwards each call to another device. A test's device overrides the calls that it observes or
-// makes fail. It never counts as the host's, even if the other device does.
+// makes fail. The wrapper never counts as the host's device, even if the other device does.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,7 @@ class Authority {
   // The path of the authority's own certificate.
   std::string path() const { return file("ca.pem"); }
   struct Identity {
-    std::string cert;  // Paths.
+    std::string cert;  // The paths of both files.
     std::string key;
   };
   // A certificate for `name`. Negative `days`: it has expired. `uses`: for example "serverAuth";

@@ -14,7 +14,7 @@ struct ssl_st;
 namespace lockstep::testing {
 
 struct TlsClientOptions {
-  std::string ca;                // The path of the authority that must have signed the server's.
+  std::string ca;                // The path of the certificate of the server's authority.
   Authority::Identity identity;  // The client's certificate and key; the paths may be empty.
   int version = 0;               // TLS1_2_VERSION and the like; 0: the newest that both support.
   std::string protocol;          // ALPN; "": none is offered.

@@ -61,7 +61,7 @@ size_t state_size(const OperatorSchema& schema, const KernelArgs& args) {
   return attrs.heads * attrs.k_dim * attrs.v_dim;
 }
 
-// Runs the operator that is a view.
+// Runs the operator whose output is a view: columns.
 void show_columns(const OperatorArgs& args, Matrix& out) {
   const Matrix& x = *args.inputs[0];
   for (int64_t r = 0; r < out.rows; ++r) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized weights, and linear with them: it rounds its float32 input rows to int8 codes, in the
-// weight's groups.
+// Quantized weights, and linear with such weights, which rounds its float32 input rows to int8
+// codes in the weight's groups.
 #include <algorithm>
 #include <cmath>
 #include <limits>

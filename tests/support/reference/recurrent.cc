@@ -95,7 +95,8 @@ void recurrence_head(const KernelArgs& args, const StepSequence& sequence, int64
   }
 }
 
-// Stores the sums themselves; the kernels store them divided by e^scale. The tests' keys are small.
+// Stores the sums themselves, because keys in tests are small. The kernels store the sums divided
+// by e^scale.
 void wkv_column(const KernelArgs& args, const StepSequence& sequence, int64_t c) {
   const int64_t cols = args.in[0].cols;
   float* block = args.state.block(sequence.slot) + c;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `lockstep completion`: its scripts in their shells, and its manual page in its readers.
+// `lockstep completion`: its scripts in their shells, and its manual page in the programs that show
+// such pages.
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -79,7 +80,7 @@ TEST(CompletionTest, BashCompletesCommands) {
   EXPECT_EQ(in_bash({"bench", "serve", "--conc"}), Words({"--concurrency"}));
 }
 
-TEST(CompletionTest, BashCompletesFlagsAndTheirWords) {
+TEST(CompletionTest, BashCompletesFlagsAndTheirValues) {
   EXPECT_EQ(in_bash({"serve", "--str"}), Words({"--strategy"}));
   EXPECT_EQ(in_bash({"serve", "--strategy", ""}), Words({"gather", "reduce"}));
   EXPECT_EQ(in_bash({"serve", "--strategy", "=", "red"}), Words({"reduce"}));
@@ -113,7 +114,7 @@ TEST(CompletionTest, ZshReadsItsScript) {
   EXPECT_EQ(run({"zsh", "-n", folder.write("_lockstep", printed("zsh"))}), Words());
 }
 
-TEST(CompletionTest, FishCompletesCommandsFlagsAndWords) {
+TEST(CompletionTest, FishCompletesCommandsFlagsAndValues) {
   if (!is_installed("fish")) GTEST_SKIP() << "fish is not installed";
   const TemporaryFolder folder;
   const std::string script = folder.write("lockstep.fish", printed("fish"));

@@ -66,7 +66,7 @@ program::Program experts_program(int experts) {
   return program;
 }
 
-TEST(ProgramJsonTest, EqualRectanglesOfNumberedTensorsAreOneLine) {
+TEST(ProgramJsonTest, EqualRectanglesOfNumberedTensorsAreShownInOneLine) {
   program::Program program = experts_program(5);
   Json pieces = json_of(program)["weights"][0][7];
   ASSERT_EQ(pieces.size(), 1U);

@@ -58,7 +58,8 @@ float number_at(int round, int64_t row, int64_t col) {
   return static_cast<float>(round * 7919 + row * 701 + col);
 }
 
-// The halves of the memory alternate: a rank that is ahead must not write what another still reads.
+// The rounds use the two halves of the memory alternately, because a rank that is ahead must not
+// write what another still reads.
 absl::Status gather_and_check(Collective& g, const GatherCase& c, int round) {
   const std::span<std::byte> shared = g.shared();
   auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (round % 2));

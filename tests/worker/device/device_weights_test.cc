@@ -68,7 +68,7 @@ class Log {
   std::mutex mutex_;
   std::vector<const void*> buffers_;
   std::vector<std::string> events_;
-  std::map<int, int64_t> outstanding_;  // The mark after its last copy, by buffer.
+  std::map<int, int64_t> outstanding_;  // By buffer: the mark after its last copy.
   int64_t passed_ = 0;
   int filled_too_early_ = 0;
 };

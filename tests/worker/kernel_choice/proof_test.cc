@@ -72,7 +72,7 @@ TEST(ProofTest, AKernelThatAgreesWithThePlainOneIsUsed) {
   EXPECT_THAT(proven.lines(), IsEmpty());
   EXPECT_TRUE(proven.proof.complete());
   const Trial& trial = proven.proof.trials[0];
-  ASSERT_EQ(trial.rows.size(), 5u);  // 100, 1, 7, 8, 64.
+  ASSERT_EQ(trial.rows.size(), 5u);  // Rows: 100, 1, 7, 8, 64.
   EXPECT_EQ(trial.rows[0].rows, 100);
   EXPECT_GT(trial.rows[0].error, 0);  // Its order of sums differs.
   EXPECT_LT(trial.rows[0].error, 0.5);

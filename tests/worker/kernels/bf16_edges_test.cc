@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values between kernels as bfloat16: rounded outputs of a GPU's kernels have the bits of a cast of
-// their float32 outputs, and quantized linears read such rows as if they had rounded them
-// themselves.
+// Values that a GPU's kernels store as bfloat16 for the next kernel. A rounded output has the bits
+// of a cast of the float32 output. A quantized linear reads such rows as if it had rounded them
+// itself.
 #include "operators/schema/schema.h"
 #include "tests/worker/kernels/cast_matrix.h"
 #include "tests/worker/kernels/weights_case.h"

@@ -39,7 +39,7 @@ bool gpu_has_the_shims_bits() {
   return has;
 }
 
-// The same source over the shim, if it multiplies on tensor cores; else null.
+// The shim's kernel from the same source, if that multiplies on tensor cores; else null.
 const KernelEntry* twin_of(const KernelEntry& kernel) {
   const std::string name = kernel.name;
   const bool multiplies =

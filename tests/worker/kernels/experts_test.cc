@@ -35,7 +35,7 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 1, 33, 65},   {1, 3, 8, 40, 64},  {5, 2, 4, 33, 300},
                             {40, 2, 3, 70, 129}, {2, 4, 384, 7, 33}, {600, 1, 2, 33, 34},
                             {24, 2, 4, 17, 72}};
-constexpr Sizes kDeep = {3, 2, 4, 17, 1100};  // A GPU's slices of K end within its depth.
+constexpr Sizes kDeep = {3, 2, 4, 17, 1100};  // A GPU's slice of K, 1024, is less than 1100.
 
 // A mixture's linear. `routed`: x has a row for each route, as in the down projection.
 struct ExpertCase {

@@ -33,7 +33,8 @@ int64_t roundings(const KernelEntry& kernel, int64_t depth) {
 }
 
 // Every rounding errs by at most 2^-24 of a sum, whose magnitude is at most the sum of the
-// magnitudes. An element of a rounded row exceeds x by less than a step.
+// magnitudes. The magnitude of a rounded element exceeds that of x by less than a step, at most
+// largest / 63.
 double tolerance(const KernelEntry& kernel, const Linear& linear, int64_t r, int64_t n) {
   const int64_t depth = linear.x.view().cols;
   const auto kind = quantization(kernel.weight);

@@ -173,7 +173,7 @@ __global__ void hasty_kernel(const uint32_t* from, uint32_t* to) {
   auto* shared = reinterpret_cast<uint32_t*>(dynamic_shared());
   copy_async(shared + 4 * threadIdx.x, from + 4 * threadIdx.x);
   commit_copies();
-  wait_copies<1>();  // It should be 0.
+  wait_copies<1>();  // The right number is 0.
   to[threadIdx.x] = shared[4 * threadIdx.x];
 }
 

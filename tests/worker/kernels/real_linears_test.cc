@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's bits among up to 8192 rows, in linears as wide and deep as in models: only on a GPU,
-// where it takes minutes. Small linears over the shim show that the check works.
+// A row has the same bits among up to 8192 rows, in linears as wide and deep as in models. This is
+// tested only on a GPU, where it takes minutes. Small linears over the shim show that the check
+// works.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 

@@ -105,7 +105,7 @@ TEST(KernelTableTest, EntriesWithAWeightMatrixPackItAndOthersDoNot) {
   }
 }
 
-TEST(KernelTableTest, OnlyAttentionSizesPagesAndItTakesAnyWidth) {
+TEST(KernelTableTest, OnlyAttentionHasAPageSizeAndNoKernelLimitsItsShapes) {
   for (const KernelEntry& entry : cpu_kernels()) {
     EXPECT_EQ(entry.page_bytes != nullptr, entry.op == Op::kAttention) << entry.name;
     EXPECT_EQ(entry.fits, nullptr) << entry.name;
@@ -166,7 +166,7 @@ TEST(KernelCostTest, AttentionCountsOnlyTheKeysInTheWindow) {
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 2 * 5 * 2 * 8 * 4);
   args.attrs.attention().v_dim = 6;
   args.attrs.attention().values_in_keys = true;
-  args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // They are appended once.
+  args.in[1] = args.in[2] = {nullptr, 2, 16, 16, DType::kF32};  // k and v are appended once.
   EXPECT_EQ(kernel_cost(*attention, args).flops, 2 * (4 + 4) * 4 * (8 + 6));
   EXPECT_EQ(kernel_cost(*attention, args).bytes, 5 * 2 * 8 * 4 + 2 * 16 * 4);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers with their threads, and a test as the coordinator; no gRPC, so that ThreadSanitizer can
-// follow.
+// Workers with their threads, and a test as the coordinator; no gRPC, so that ThreadSanitizer sees
+// all of the code.
 #include "worker/session/session.h"
 
 #include <gtest/gtest.h>

@@ -94,7 +94,7 @@ TEST_F(PageTablesTest, AStepThatDoesNotFollowTheSlotIsRefusedAndChangesNothing) 
   EXPECT_THAT(tables_.of(0), ElementsAre(7, 3, 5));
 }
 
-TEST_F(PageTablesTest, ASequenceWithStateBlocksBeginsAtZeroInASlotThatHasOne) {
+TEST_F(PageTablesTest, ASequenceWithStateBlocksBeginsAtZeroInASlotWithABlock) {
   PageTables tables(limits(), {.pages = 20, .sequences = 1}, true);
   const auto check = [&](const cluster::Step& step) { return message_of(tables.check(step)); };
   EXPECT_THAT(check(step(0, 0, 4, 1, {1, 2}, true)),

@@ -106,7 +106,7 @@ TEST(WarmUpTest, EachKernelCountsAsLoadProgress) {
   EXPECT_GE(with.load.load(), without.load.load() + 10);
 }
 
-// The kernel takes all memory except room for this many pages.
+// At its first use the kernel takes all memory except that for this many pages.
 constexpr int64_t kPagesLeft = 10;
 DeviceMemory taken;
 Device* taken_of = nullptr;
@@ -125,7 +125,7 @@ TEST(WarmUpTest, MemoryOfAKernelsFirstUseIsNotCountedAsRoomForPages) {
   bytes_left = kPagesLeft * page_bytes_of(program, *bind(program, changed.backend));
   auto worker = load(changed.backend);
   ASSERT_EQ(message_of(worker.status()), "");
-  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);  // It counted memory that the kernel takes.
+  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);  // It counts what the kernel will take.
   worker->reset();
   changed.backend.warm_up_rows = {1};
   worker = load(changed.backend);

@@ -194,7 +194,7 @@ TEST(PackedCacheTest, AFullDiskLeavesNoFile) {
   const auto bytes = some_bytes(8);
   Child child([&] {
     signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{1 << 20, 1 << 20};  // A file's limit: the system reports it as too large.
+    const rlimit limit{1 << 20, 1 << 20};  // The system reports a larger file as too large.
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return absl::InternalError("no limit");
     return folder.store(bytes) ? absl::InternalError("a file was kept") : absl::OkStatus();
   });

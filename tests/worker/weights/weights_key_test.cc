@@ -34,7 +34,7 @@ program::Program in_kind(program::DType dtype) {
   return program;
 }
 
-TEST(WeightsKeyTest, TheKeyDiffersWithEveryInputThatAffectsTheBytes) {
+TEST(WeightsKeyTest, TheKeyDependsOnEveryInputThatAffectsTheBytes) {
   const WeightSource random(RandomWeights(1));
   const std::string key = key_of(tiny_program(), random);
   EXPECT_EQ(key.size(), 64u);
@@ -47,7 +47,7 @@ TEST(WeightsKeyTest, TheKeyDiffersWithEveryInputThatAffectsTheBytes) {
   EXPECT_NE(key, key_of(unused, random));
 }
 
-TEST(WeightsKeyTest, TheKeyDiffersWithAPackersResultForASmallWeight) {
+TEST(WeightsKeyTest, TheKeyDependsOnAPackersResultForASmallWeight) {
   const WeightSource random(RandomWeights(1));
   const program::Program program = tiny_program();
   const Bindings bindings = bind(program, cpu_backend(Isa::kPortable)).value();

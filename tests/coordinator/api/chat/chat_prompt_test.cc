@@ -162,7 +162,7 @@ TEST(ChatPromptTest, SpecialTokensInAMessageStayText) {
             "<|story|>Once <|end|><|story|><|end|>");
 }
 
-TEST(ChatPromptTest, ARefusalByTheTemplateIsTheRequestsFault) {
+TEST(ChatPromptTest, ARefusalByTheTemplateIsAnErrorOfTheRequest) {
   const auto model = model_with("\n{{ raise_exception('no ' ~ messages[0].role) }}");
   v1::GenerateRequest message;
   add(message.mutable_chat(), "critic", "");
@@ -201,7 +201,7 @@ TEST(ChatPromptTest, ATokenBeyondTheEmbeddingIsRefusedInAPrompt) {
   expect_refused(to_request(message, **model).status(), "chat: the token <|pad|> has the id ");
 }
 
-TEST(ChatPromptTest, AModelWithoutATemplateSaysHowToGiveItOne) {
+TEST(ChatPromptTest, TheErrorForAModelWithoutATemplateSaysHowToGiveOne) {
   const TempFolder folder;
   for (const char* name : {"config.json", "generation_config.json", "tokenizer.json",
                            "tokenizer_config.json", "model.safetensors"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The health service over HTTP/2 as bytes.
+// gRPC's health service, called with the bytes of HTTP/2 frames.
 #include "coordinator/http/grpc/health_service.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ TEST_F(HealthServiceTest, WatchReportsEachChange) {
   v1::GenerateRequest request;
   request.set_prompt("Once");
   request.set_max_tokens(4);
-  const auto reader = server_.stub().Generate(&context, request);  // Its step loses the group.
+  const auto reader = server_.stub().Generate(&context, request);  // Its step fails.
   for (const int32_t watch : {first, second}) {
     expect_last(watch, HealthCheckResponse::NOT_SERVING);
   }

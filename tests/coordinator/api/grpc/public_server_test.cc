@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public port with well-behaved callers and with others.
+// The public port with well-behaved and with malicious callers.
 #include "coordinator/api/grpc/public_server.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ v1::GenerateRequest story(int32_t max_tokens) {
   return request;
 }
 
-// A call that has sent one message and stays open. `is_last`: it sends no other.
+// A call that has sent one message and stays open. `is_last`: the call sends no second message.
 class OpenCall {
  public:
   OpenCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
@@ -106,7 +106,7 @@ TEST(PublicServerTest, MessagesAboveTheLimitAreResourceExhausted) {
   }
 }
 
-// A gzip stream of 1 MB holds 1 GB.
+// A gzip stream of 1 MB can expand to 1 GB.
 TEST(PublicServerTest, CompressedMessagesAreRefused) {
   ApiServer server;
   v1::TokenizeRequest request;
@@ -241,7 +241,7 @@ TEST(PublicServerTest, GenerateStreamsEachTokenOnceAndReportsItsEnd) {
   }
 }
 
-TEST(PublicServerTest, TokensHaveTheirBytesAndThePromptItsIdsOnce) {
+TEST(PublicServerTest, EachTokenHasItsBytesAndPromptIdsAreSentOnce) {
   ApiServer server;
   v1::GenerateRequest request = story(20);
   request.set_n(2);
@@ -272,7 +272,7 @@ TEST(PublicServerTest, TokensHaveTheirBytesAndThePromptItsIdsOnce) {
   }
 }
 
-TEST(PublicServerTest, TheContextIsLimitedByThePages) {
+TEST(PublicServerTest, TheContextIsLimitedByTheKvPages) {
   const ApiServer server({}, /*pages=*/10);
   v1::GetModelResponse model;
   const auto answer = server.call(kGeneration + "GetModel", "");
@@ -291,7 +291,8 @@ TEST(PublicServerTest, AFullQueueRefusesRequestsUnread) {
   EXPECT_NE(status.error_message().find("queue is full"), std::string::npos);
 }
 
-// HTTP/2's windows bound what is sent ahead, and the engine bounds what the stream keeps.
+// HTTP/2's flow-control windows bound what is sent before the client reads, and the engine bounds
+// what the stream keeps.
 TEST(PublicServerTest, AReaderThatNeverReadsIsCutOffWithTheReason) {
   ApiServer server(EngineOptions{.max_unread_bytes = 4096}, /*pages=*/1024);
   v1::GenerateRequest request = story(1000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reflection service: what it says of the public services, and nothing else.
+// The reflection service describes the public services, and nothing else.
 #include "coordinator/api/grpc/reflection_service.h"
 
 #include <gmock/gmock.h>

@@ -75,7 +75,7 @@ TEST(FormingTest, ASurvivorKeepsItsRankAndItsWeights) {
   EXPECT_EQ(cluster.worker(third).assignment().loading_here(), 1);
 }
 
-TEST(FormingTest, ARestartedWorkerReplacesItsPredecessorWhoseStreamIsStillOpen) {
+TEST(FormingTest, BeforeAGroupARestartedWorkerReplacesItsPredecessorWhoseStreamIsOpen) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster.join(hello_of_rank(0));
   const LinkId stale = cluster.join(hello_of_rank(1));
@@ -107,7 +107,7 @@ TEST(FormingTest, ARestartedWorkerMovesNoSurvivorFromTheRankThatItAsksFor) {
   EXPECT_EQ(cluster.worker(links[1]).assignment().program().rank(), 0);
 }
 
-TEST(FormingTest, ARestartedWorkerReplacesARankWhoseStreamIsStillOpen) {
+TEST(FormingTest, ARestartedWorkerTakesItsRankThoughTheOldStreamIsStillOpen) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join(hello_of_rank(0));
   const LinkId stale = cluster.join(hello_of_rank(1));
@@ -215,7 +215,7 @@ TEST(HostileWorkerTest, AWorkerOfAnotherProtocolIsRefused) {
   EXPECT_THAT(cluster.worker(cluster.join(hello)).refusal(), HasSubstr("protocol 1"));
 }
 
-TEST(HostileWorkerTest, NumbersOfHelloAreChecked) {
+TEST(HostileWorkerTest, NumbersInHelloAreChecked) {
   const auto refused = [](const std::function<void(cluster::Hello&)>& change) {
     VirtualCluster cluster(VirtualCluster::default_options());
     cluster::Hello hello = VirtualCluster::default_hello();

@@ -29,7 +29,7 @@ TEST(KernelsTest, RanksThatChoseTheSameKernelsLoadOnce) {
   EXPECT_EQ(cluster.worker(first).assignment().kernels_size(), 0);
 }
 
-TEST(KernelsTest, RanksThatDifferAreAssignedKernelsThatAllHaveProven) {
+TEST(KernelsTest, RanksThatChoseDifferentKernelsAreAssignedOnesThatAllHaveProven) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = join(cluster, {{"mma", "plain"}, {"mma", "lt", "plain"}});
   const LinkId second = join(cluster, {{"plain"}, {"lt", "mma", "plain"}});
@@ -44,7 +44,7 @@ TEST(KernelsTest, RanksThatDifferAreAssignedKernelsThatAllHaveProven) {
   EXPECT_THAT(cluster.log(), HasSubstr("the ranks chose different kernels"));
 }
 
-TEST(KernelsTest, RanksWithDifferentKernelsFormNoGroup) {
+TEST(KernelsTest, RanksThatCannotUseTheSameKernelsFormNoGroup) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = join(cluster, {{"mma", "plain"}});
   const LinkId second = join(cluster, {{"plain"}});
@@ -64,7 +64,7 @@ TEST(KernelsTest, RanksWithDifferentKernelsFormNoGroup) {
   EXPECT_TRUE(cluster.formed());
 }
 
-TEST(KernelsTest, TheDigestDependsOnEachNameAndItsPlace) {
+TEST(KernelsTest, TheDigestDependsOnEachNameAndItsPosition) {
   EXPECT_EQ(digest_of({}), "");
   EXPECT_EQ(digest_of({"a", "b"}), digest_of({"a", "b"}));
   EXPECT_NE(digest_of({"a", "b"}), digest_of({"b", "a"}));

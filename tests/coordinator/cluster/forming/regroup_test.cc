@@ -45,7 +45,7 @@ class RegroupTest : public ::testing::Test {
     cluster_.core().note_demand(cluster_.now(), demand);
     cluster_.settle();
   }
-  // Loses a rank for good; the others form a group.
+  // Loses a rank that does not come back; the others form a group.
   void lose_one() {
     cluster_.hang_up(links_[1]);
     cluster_.want_group();
@@ -68,7 +68,7 @@ TEST_F(RegroupTest, TheFirstGroupWaitsForAllWorkers) {
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(RegroupTest, AGroupOfFewerRanksFormsAfterTheGrace) {
+TEST_F(RegroupTest, AGroupOfFewerRanksFormsAfterTheGracePeriod) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
@@ -81,7 +81,7 @@ TEST_F(RegroupTest, AGroupOfFewerRanksFormsAfterTheGrace) {
   EXPECT_THAT(cluster_.log(), HasSubstr("2 of 3 ranks load"));
 }
 
-TEST_F(RegroupTest, AWorkerThatComesBackWithinTheGraceIsUsedAtOnce) {
+TEST_F(RegroupTest, AWorkerThatComesBackWithinTheGracePeriodIsUsedAtOnce) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
@@ -91,7 +91,7 @@ TEST_F(RegroupTest, AWorkerThatComesBackWithinTheGraceIsUsedAtOnce) {
   EXPECT_EQ(cluster_.info().ranks, 3);
 }
 
-TEST_F(RegroupTest, AWorkerThatIsLostWhileItLoadsHasItsGraceToo) {
+TEST_F(RegroupTest, AWorkerThatIsLostWhileItLoadsHasAGracePeriodToo) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.want_group();
@@ -121,7 +121,7 @@ TEST_F(RegroupTest, WorkersThatDieWhileLoadingDoNotDelayTheOthersForever) {
   EXPECT_LE(cluster_.now(), 1'000'000 + 5'000);
 }
 
-TEST_F(RegroupTest, ASpareTakesALostRanksPlaceAtOnce) {
+TEST_F(RegroupTest, ASpareReplacesALostRankAtOnce) {
   form();
   const LinkId idle = cluster_.join(spare());
   cluster_.hang_up(links_[1]);
@@ -201,7 +201,7 @@ TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
   EXPECT_EQ(cluster_.info().ranks, 3);
 }
 
-TEST_F(RegroupTest, AModelThatDidNotFitIsTriedAgainMuchLater) {
+TEST_F(RegroupTest, AModelThatDidNotFitIsTriedAgainAfterAMinute) {
   form();
   cluster_.hang_up(links_[1]);
   cluster_.worker(links_[0]).failure = failure_of(absl::StatusCode::kResourceExhausted);
@@ -370,7 +370,7 @@ TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherAllowsALargerGroup) {
   EXPECT_EQ(cluster_.worker(other).epoch, cluster_.info().epoch);
 }
 
-TEST_F(RegroupTest, TheCommonClassIsUsedAfterTheGraceIfTheRequestsClassIsGone) {
+TEST_F(RegroupTest, TheCommonClassIsUsedAfterTheGracePeriodIfTheRequestsClassIsGone) {
   ClusterCoreOptions all = options();
   all.min_workers = 3;
   VirtualCluster cluster(all);

@@ -63,12 +63,12 @@ TEST_F(GoodbyeTest, TheWorkerIsLostAtOnceAndTheNextGroupSaysWhy) {
   EXPECT_EQ(cluster_.info().ranks, 2);
 }
 
-TEST_F(GoodbyeTest, AStreamThatOnlyEndsIsNotAGoodbye) {
+TEST_F(GoodbyeTest, TheEndOfAStreamAloneIsNotAGoodbye) {
   cluster_.hang_up(links_[1]);
   EXPECT_FALSE(follows_a_kill());
 }
 
-TEST_F(GoodbyeTest, AGoodbyeCountsOnceWithAnyMessagesAfterIt) {
+TEST_F(GoodbyeTest, MessagesAfterAGoodbyeDoNotMakeItCountAgain) {
   cluster_.say(links_[1], goodbye());
   cluster_.say(links_[1], goodbye());
   cluster_.hang_up(links_[1]);
@@ -126,7 +126,7 @@ TEST_F(GoodbyeTest, AGoodbyeBeforeAHelloIsRefused) {
   EXPECT_THAT(cluster_.log(), Not(HasSubstr("leaves")));
 }
 
-TEST_F(GoodbyeTest, ASpareTakesThePlaceAtOnce) {
+TEST_F(GoodbyeTest, ASpareReplacesAWorkerThatSaidGoodbyeAtOnce) {
   const LinkId spare = cluster_.join(hello(/*spare=*/true));
   cluster_.pass(kTickMs);
   const int rank = cluster_.worker(spare).preload();
@@ -139,7 +139,7 @@ TEST_F(GoodbyeTest, ASpareTakesThePlaceAtOnce) {
 
 // The worker may restart soon. A group of fewer ranks would have to read weights now, and again
 // when the worker is back.
-TEST_F(GoodbyeTest, AWorkerThatSaidGoodbyeHasTheGraceToComeBack) {
+TEST_F(GoodbyeTest, AWorkerThatSaidGoodbyeHasTheGracePeriodToComeBack) {
   cluster_.say(links_[1], goodbye());
   cluster_.want_group();
   cluster_.pass(1'400);
@@ -207,7 +207,8 @@ TEST_F(LaunchedGoodbyeTest, AGoodbyeAndTheExitCodeThatFollowsCountOnce) {
   EXPECT_FALSE(follows_a_kill());
 }
 
-// A worker that the coordinator did not start replaced it before its exit code was known.
+// Before the exit code of the launched worker was known, a worker that the coordinator did not
+// start replaced it.
 TEST_F(LaunchedGoodbyeTest, AnExitCodeAfterTheNextGroupFormedDoesNotCountForIt) {
   cluster_.join();
   cluster_.say(second_, goodbye());

@@ -146,14 +146,14 @@ TEST_F(LaunchedTest, ASilentWorkerIsKilledAndReplaced) {
   cluster_.worker(second_).beats = false;
   cluster_.pass(1'500);
   EXPECT_THAT(cluster_.take_killed(), ElementsAre(1));
-  EXPECT_THAT(cluster_.take_started(), IsEmpty());  // Not before the old process is gone.
+  EXPECT_THAT(cluster_.take_started(), IsEmpty());  // The old process must end first.
   cluster_.process_exited(1, {.how = "killed by signal 9"});
   cluster_.pass(200);
   EXPECT_THAT(cluster_.take_started(), ElementsAre(1));
   EXPECT_THAT(cluster_.take_killed(), IsEmpty());
 }
 
-TEST_F(LaunchedTest, WorkersOfAnotherHostDoNotReplaceLaunchedOnesWhileAllAreDead) {
+TEST_F(LaunchedTest, WorkersOfAnotherHostDoNotReplaceLaunchedWorkersThatAreAllDead) {
   form();
   cluster_.process_exited(0, {.how = "killed by signal 9"});
   cluster_.process_exited(1, {.how = "killed by signal 9"});
@@ -168,7 +168,7 @@ TEST_F(LaunchedTest, WorkersOfAnotherHostDoNotReplaceLaunchedOnesWhileAllAreDead
   EXPECT_TRUE(cluster_.formed());
 }
 
-TEST_F(LaunchedTest, WorkersThatCameFirstFormNoGroupWithoutLaunchedOnes) {
+TEST_F(LaunchedTest, WorkersOfAnotherHostFormNoGroupBeforeLaunchedWorkersJoin) {
   cluster::Hello elsewhere = hello(-1, 90);
   elsewhere.set_host("elsewhere");
   const LinkId stranger = cluster_.join(elsewhere);
@@ -271,14 +271,14 @@ ProcessEnd end_of(int signal, int code = 3) {
   return process_end(status);
 }
 
-TEST(ProcessEndTest, SignalsThatEndProcessesCountAsFromOutside) {
+TEST(ProcessEndTest, SignalsThatEndProcessesCountAsKillsFromOutside) {
   for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP}) {
     EXPECT_TRUE(end_of(signal).from_outside) << signal;
   }
   EXPECT_EQ(end_of(SIGKILL).how, "killed by signal 9");
 }
 
-TEST(ProcessEndTest, CrashesAndErrorsDoNotCountAsFromOutside) {
+TEST(ProcessEndTest, CrashesAndErrorsDoNotCountAsKillsFromOutside) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
     EXPECT_FALSE(end_of(signal).from_outside) << signal;
   }

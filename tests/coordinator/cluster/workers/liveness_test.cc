@@ -46,7 +46,7 @@ TEST_F(LivenessTest, ASilentWorkerIsLostAfterOneSecond) {
   EXPECT_TRUE(cluster_.worker(first_).open);
 }
 
-TEST_F(LivenessTest, AStepThatMakesProgressHasNoLimit) {
+TEST_F(LivenessTest, AStepThatMakesProgressHasNoTimeLimit) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.worker(second_).advances = true;
   cluster_.worker(first_).waits = true;  // It waits for the slow rank.
@@ -131,7 +131,7 @@ TEST_F(LivenessTest, NoRankIsStuckWithoutWork) {
   EXPECT_TRUE(ready());
 }
 
-TEST_F(LivenessTest, ALoadThatMakesProgressHasNoLimitAndOneThatIsStuckIsFound) {
+TEST_F(LivenessTest, ALoadThatMakesProgressHasNoTimeLimitAndAStuckLoadIsFound) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId slow =
       cluster.join(VirtualCluster::default_hello(), {.loads = false, .advances = true});

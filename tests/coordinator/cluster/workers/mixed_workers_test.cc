@@ -24,11 +24,11 @@ TEST(MixedWorkersTest, WorkersWithoutACommonNumericClassAreRefusedAndTheOthersGo
   amx.set_numeric_class("amx.v1");
   cluster.join(amx);
   ASSERT_TRUE(cluster.formed());
-  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // Both can compute in it.
+  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // Both can compute in this class.
   EXPECT_EQ(cluster.impossible(), "");
 }
 
-TEST(MixedWorkersTest, GpusOfTwoKindsAreNoGroupAndTheRefusalNamesBoth) {
+TEST(MixedWorkersTest, GpusOfTwoKindsFormNoGroupAndTheRefusalNamesBoth) {
   VirtualCluster cluster(VirtualCluster::default_options());
   cluster::Hello gpu = VirtualCluster::default_hello();
   gpu.set_device("cuda 0000:01:00.0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spares that cover a rank: they hold its weights while they wait.
+// Spares that cover a rank: they load its weights before it is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ class SparesTest : public ::testing::Test {
   LinkId links_[3] = {};
 };
 
-TEST_F(SparesTest, ASpareHoldsTheLargestPartAndTakesItsPlace) {
+TEST_F(SparesTest, ASpareCoversTheRankWithTheMostWeightsAndReplacesIt) {
   form();
   const LinkId idle = join_spare();
   EXPECT_EQ(cluster_.worker(idle).preload(), 2);
@@ -76,7 +76,7 @@ TEST_F(SparesTest, ASpareHoldsTheLargestPartAndTakesItsPlace) {
   EXPECT_EQ(state_of(idle).holds, -1);
 }
 
-TEST_F(SparesTest, APreloadHasTheProgramOfTheAssignmentThatWouldFollow) {
+TEST_F(SparesTest, APreloadHasTheProgramThatTheSpareGetsIfTheRankIsLost) {
   form();
   const LinkId idle = join_spare();
   const cluster::CoordinatorMessage sent = cluster_.worker(idle).received.back();
@@ -89,7 +89,7 @@ TEST_F(SparesTest, APreloadHasTheProgramOfTheAssignmentThatWouldFollow) {
             sent.preload().program().SerializeAsString());
 }
 
-TEST_F(SparesTest, SeveralSparesHoldDifferentRanksAndTheSpareOfTheLostRankIsUsed) {
+TEST_F(SparesTest, SeveralSparesCoverDifferentRanksAndTheOneOfTheLostRankIsUsed) {
   form();
   const LinkId first = join_spare(), second = join_spare(), third = join_spare();
   EXPECT_EQ(cluster_.worker(first).preload(), 2);
@@ -102,7 +102,7 @@ TEST_F(SparesTest, SeveralSparesHoldDifferentRanksAndTheSpareOfTheLostRankIsUsed
   EXPECT_EQ(cluster_.worker(third).epoch, 0u);
 }
 
-TEST_F(SparesTest, ASpareAlsoTakesAnotherRanksPlace) {
+TEST_F(SparesTest, ASpareAlsoReplacesARankThatItDoesNotCover) {
   form();
   const LinkId idle = join_spare();
   lose(0);
@@ -153,15 +153,15 @@ TEST_F(SparesTest, ARankWhoseWorkerWasNotLaunchedIsPreloadedFirst) {
   EXPECT_EQ(cluster.worker(second).preload(), 2);
 }
 
-TEST_F(SparesTest, ASpareThatAsksForARankHoldsThatOne) {
+TEST_F(SparesTest, ASpareThatAsksForARankCoversIt) {
   form();
   cluster::Hello hello = spare();
   hello.set_preferred_rank(1);
   EXPECT_EQ(cluster_.worker(join_spare({}, hello)).preload(), 1);
 }
 
-// An example is a worker that was restarted after a spare had taken its rank.
-TEST_F(SparesTest, AWorkerForWhichThereIsNoRankHoldsWeightsToo) {
+// There is no rank for a worker that was restarted after a spare had taken its rank.
+TEST_F(SparesTest, AWorkerWithoutARankCoversOneLikeASpare) {
   form();
   cluster::Hello hello = spare();
   hello.set_spare(false);
@@ -177,7 +177,7 @@ TEST_F(SparesTest, AWorkerForWhichThereIsNoRankHoldsWeightsToo) {
   EXPECT_EQ(cluster_.worker(links_[1]).assignment().program().rank(), 1);
 }
 
-// Both keep their weights, whatever rank they prefer.
+// Both spares keep the weights that they have loaded, whatever rank they prefer.
 TEST_F(SparesTest, SparesThatPreferNoExistingRankGetTheRanksThatTheyCover) {
   form();
   cluster::Hello hello = spare();
@@ -193,7 +193,7 @@ TEST_F(SparesTest, SparesThatPreferNoExistingRankGetTheRanksThatTheyCover) {
   EXPECT_EQ(cluster_.worker(second).assignment().program().rank(), 1);
 }
 
-TEST_F(SparesTest, ASpareHoldsNothingForAGroupThatWillGrow) {
+TEST_F(SparesTest, ASpareCoversNoRankOfAGroupThatWillGrow) {
   ClusterCoreOptions growing = options();
   growing.workers = 4;
   VirtualCluster cluster(growing);

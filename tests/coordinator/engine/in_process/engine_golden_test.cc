@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of prompts, and tokens of models whose steps carry more data per sequence,
-// against the reference's values for the same files.
+// Compares log-probabilities of prompts, and tokens of models whose steps carry more data per
+// sequence, with the reference's values for the same files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +26,8 @@ class EngineGoldenTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// Any token after a prompt has the reference's value, and the greedy tokens after a prompt are the
-// best at their positions.
+// Any token after a prompt has the reference's log-probability, and the greedy tokens after a
+// prompt have the largest one at their positions.
 TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
   const std::string name = std::string("goldens/") + GetParam();
   LOCKSTEP_NEEDS_TEST_DATA(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine over real workers on threads, with the demo model: text to text, alone and together,
-// on one rank and on three, with enough pages and with too few.
+// The engine over real workers on threads, with the demo model: from text to text, with one request
+// and with several, on one rank and on three, with enough pages and with too few.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -246,7 +246,7 @@ class ChangingCluster final : public Cluster {
   std::atomic<size_t> formed_ = 0;
 };
 
-TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize) {
+TEST(EngineInProcessTest, LostRanksChangeNoBitOfAnAnswerOnGroupsOfAnySize) {
   std::vector<EngineRequest> requests;
   std::vector<Answer> alone;
   {
@@ -262,7 +262,7 @@ TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize
     const EngineStats stats = engine.stats();
     return stats.running + stats.waiting == 0;
   };
-  // A request loses two groups at most: a third loss could end it.
+  // A request loses at most two groups, because a third loss could end the request.
   constexpr size_t kTogether = 8, kLosses = 2;
   for (size_t first = 0; first < requests.size(); first += kTogether) {
     std::vector<std::shared_ptr<Stream>> streams;
@@ -271,7 +271,7 @@ TEST(EngineInProcessTest, RequestsSurviveLostRanksWithTheirBitsOnGroupsOfAnySize
     for (size_t lost = 1; lost <= kLosses; ++lost) {
       const int64_t steps = engine.stats().steps;
       eventually([&] { return engine.stats().steps > steps + 5 || idle(); });
-      // A loss that was not noticed while earlier requests ran counts, too.
+      // If the engine noticed an earlier loss only now, that loss counts, and no other is needed.
       if (cluster.formed() < formed + lost) cluster.lose_rank();
       eventually([&] { return cluster.formed() >= formed + lost || idle(); });
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine over a model whose layers keep state blocks: a sequence that is preempted, or whose
-// group is lost, computes them again from its first token; no sequence starts on another's pages.
+// group is lost, computes its blocks again from its first token. No sequence uses pages of another
+// one.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -47,7 +48,8 @@ class Lfm2 {
   std::unique_ptr<Engine> engine;
 };
 
-// All begin with the same tokens, more than a page, so that they would share pages if they could.
+// All prompts begin with the same tokens, more than a page: without state blocks, the sequences
+// would share that page.
 std::vector<EngineRequest> requests() {
   std::mt19937_64 random(23);
   std::vector<EngineRequest> all;

@@ -38,7 +38,7 @@ class HealthPortTest : public ::testing::Test {
   std::unique_ptr<HealthPort> port_;
 };
 
-TEST_F(HealthPortTest, LiveIsServedAtOnceAndReadyWhenItIsSet) {
+TEST_F(HealthPortTest, LiveIsServingAtOnceAndReadyWhenItIsSet) {
   EXPECT_EQ(answer("live"), "SERVING");
   for (const bool ready : {false, true, false}) {
     port_->set_ready(ready);
@@ -48,7 +48,7 @@ TEST_F(HealthPortTest, LiveIsServedAtOnceAndReadyWhenItIsSet) {
   }
 }
 
-TEST_F(HealthPortTest, NothingIsReadyBeforeItIsSet) {
+TEST_F(HealthPortTest, NoServiceIsReadyBeforeReadyIsSet) {
   EXPECT_EQ(answer("ready"), "NOT_SERVING");
   EXPECT_EQ(answer(""), "NOT_SERVING");
 }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kMaxBytes = 1 << 20;
 
-// A message of gRPC. `flag`: 1 if it is compressed. `size`: the one in the prefix; -1: the true
-// one.
+// A message of gRPC. `flag`: 1 if it is compressed. `size`: the size in the prefix; -1: the true
+// size.
 std::string message(const std::string& bytes, char flag = 0, int64_t size = -1) {
   const auto prefix = static_cast<uint32_t>(size < 0 ? static_cast<int64_t>(bytes.size()) : size);
   return flag + testing::http2::big_endian(prefix, 4) + bytes;
@@ -84,7 +84,7 @@ TEST(WireTest, ACallHasOneMessage) {
   EXPECT_EQ(code_of(message("", 0, kMaxBytes + 1)), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(WireTest, AnAppendedMessageIsTakenAgain) {
+TEST(WireTest, AMessageThatWasAppendedCanBeReadBack) {
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(std::string(70'000, 's'));
   std::string bytes = message("before");
@@ -110,7 +110,7 @@ TEST(WireTest, EveryUnitOfADeadlineIsRead) {
   }
 }
 
-TEST(WireTest, ADeadlineThatIsNoneOrFarAwayIsNoLimit) {
+TEST(WireTest, AnInvalidOrVeryLateDeadlineIsNoLimit) {
   for (const char* timeout : {"", "S", "5", "5s", "5 S", " 5S", "-5S", "+5S", "5.5S", "0x5S", "5SS",
                               "123456789S", "S5", "1e3S", "8761H", "99999999H", "\xff\xff"}) {
     EXPECT_EQ(deadline_ms_of(call("grpc-timeout", timeout)), 0) << timeout;
@@ -132,7 +132,7 @@ TEST(WireTest, TheMessageOfAStatusIsPercentEncoded) {
             (http::Headers{{"grpc-status", "5"}, {"grpc-message", "no"}}));
 }
 
-TEST(WireTest, RefusalsOfTheHttpServerAreStatuses) {
+TEST(WireTest, RefusalsOfTheHttpServerBecomeGrpcStatuses) {
   const std::pair<int, const char*> cases[] = {{401, "16"}, {408, "4"}, {413, "8"},  {429, "8"},
                                                {431, "8"},  {503, "8"}, {400, "13"}, {500, "13"}};
   for (const auto& [http_status, grpc_status] : cases) {

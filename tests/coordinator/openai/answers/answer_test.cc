@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events that need no real model: calls and thoughts in answers, and that a chunk depends only on
-// the events before it.
+// Answers made from events, without a real model: their calls and thoughts, and their chunks, which
+// depend only on the events so far.
 #include <gtest/gtest.h>
 
 #include "coordinator/openai/answers/chunk_writer.h"
@@ -23,7 +23,7 @@ AnswerFacts facts() {
           .output = {.thoughts = find_format("think"), .tools = find_format("hermes")}};
 }
 
-// The text in pieces of `size` bytes; the last one has the end.
+// The text in pieces of `size` bytes. The last piece also has the finish reason and the counts.
 std::vector<StreamEvent> stream_events(const std::string& text, size_t size) {
   std::vector<StreamEvent> events;
   for (size_t at = 0; at < text.size(); at += size)
@@ -159,7 +159,7 @@ TEST(ChunkWriterTest, ThoughtsAndContentAreSeparateChunksAndThoughtsHaveTwoNames
             R"({"content":"","reasoning":null,"reasoning_content":null})");
 }
 
-TEST(ChunkWriterTest, TheSameEventsAreTheSameBytes) {
+TEST(ChunkWriterTest, TheSameEventsGiveTheSameBytes) {
   ChunkWriter first(std::make_shared<const AnswerFacts>(facts()));
   ChunkWriter second(std::make_shared<const AnswerFacts>(facts()));
   for (const StreamEvent& event : stream_events(kText, 3)) {
@@ -196,7 +196,7 @@ TEST(ChunkWriterTest, UsageIsInEachChunkOnRequest) {
             (std::vector<int>{3, 3}));
 }
 
-// A model writes tags and blanks as tokens of their own.
+// A model writes tags and blanks as separate tokens.
 TEST(ChoiceReaderTest, ThoughtsAreCountedInTokensWithoutTheirTags) {
   for (const bool shows : {true, false}) {
     ChoiceReader reader(facts().output, shows);
@@ -220,7 +220,7 @@ TEST(WholeAnswerTest, ThoughtsAreNullIfThereAreNone) {
   EXPECT_TRUE(message.at("reasoning_content").is_null());
 }
 
-TEST(WholeAnswerTest, AStopIsNamedIfTheRequestNamedIt) {
+TEST(WholeAnswerTest, TheStopReasonIsAStopOfTheRequestNotOfTheModel) {
   AnswerFacts named = facts();
   named.stop_ids = {8};
   const auto end = [&](const StopCause& stop) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that are refused because there is no room, are cancelled, or lose their workers.
+// Requests that are refused because the queue is full or the server drains, are cancelled, or lose
+// their workers.
 #include <gtest/gtest.h>
 
 #include <atomic>

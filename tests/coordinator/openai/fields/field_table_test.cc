@@ -54,7 +54,7 @@ TEST(FieldTableTest, TheListsInTheDocumentsAreMadeFromTheTable) {
   }
 }
 
-TEST(FieldTableTest, AFieldIsInOneRowOfEachEndpoint) {
+TEST(FieldTableTest, NoEndpointHasAFieldInTwoRows) {
   std::map<std::string, unsigned> seen;
   for (const Field& field : fields()) {
     EXPECT_EQ(seen[field.name] & field.endpoints, 0u) << field.name;
@@ -110,7 +110,7 @@ TEST(FieldTableTest, AnEmptyListOfToolsIsRefusedExceptInResponses) {
   EXPECT_EQ(server.post("/v1/responses", with(kBodyPaths[2].body, none).dump()).status, 200);
 }
 
-TEST(FieldTableTest, SixtyFourTextsMayStopAnAnswer) {
+TEST(FieldTableTest, ARequestMayHaveSixtyFourStopStrings) {
   ApiServer server;
   const auto status = [&](size_t count) {
     const OrderedJson more = {{"stop", std::vector<std::string>(count, "zzz")}};

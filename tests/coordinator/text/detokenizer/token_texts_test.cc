@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each token's part of a text, against the decoding of Hugging Face tokenizers.
+// Compares each token's part of a text with the decoding of Hugging Face tokenizers.
 #include "coordinator/text/detokenizer/token_texts.h"
 
 #include <random>
@@ -37,7 +37,7 @@ void expect_text(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, bo
   EXPECT_EQ(bytes, text);
 }
 
-TEST(TokenTextsTest, TheTokensOfAnyTextJoinToItAndTheirOffsetsFit) {
+TEST(TokenTextsTest, JoinedTokensGiveTheTextAndTheirOffsetsFit) {
   for (const char* name : {"sentencepiece_like", "byte_level", "llama3_like", "qwen2_like"}) {
     const auto tokenizer = load_tokenizer(own_tokenizer(name));
     ASSERT_NE(tokenizer, nullptr);
@@ -67,7 +67,7 @@ TEST(TokenTextsTest, TheTokensOfPublishedTokenizersJoinToTheGoldenTexts) {
 }
 
 // Bytes in any order: a whole character shows at its end, a broken one when the next token comes.
-TEST(TokenTextsTest, OffsetsCountTheTextForAnyBytes) {
+TEST(TokenTextsTest, OffsetsAreRightForAnyBytes) {
   std::mt19937_64 random(3);
   for (const char* name : {"sentencepiece_like", "byte_level"}) {
     const auto tokenizer = load_tokenizer(own_tokenizer(name));
@@ -98,7 +98,7 @@ TEST(TokenTextsTest, ATokenShowsItsBlankExceptAtTheStartOfAText) {
   EXPECT_EQ(rest.push(the).text, " the");
 }
 
-TEST(TokenTextsTest, PartsOfACharacterHaveTheirBytesAndTheLastOneTheCharacter) {
+TEST(TokenTextsTest, EachPartOfACharacterHasItsBytesAndTheLastOneHasTheText) {
   const auto tokenizer = load_tokenizer(own_tokenizer("sentencepiece_like"));
   ASSERT_NE(tokenizer, nullptr);
   TokenTexts texts(tokenizer.get(), true);

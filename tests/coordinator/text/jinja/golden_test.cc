@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renderings against Python's Jinja in the reference's environment: our own cases
+// Compares renderings with those of Python's Jinja in the reference's environment: our own cases
 // (tools/testdata/make_templates.py), and published templates if their files are present.
 #include <filesystem>
 

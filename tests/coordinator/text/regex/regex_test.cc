@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns against Hugging Face tokenizers (tools/testdata/make_patterns.py), with and without the
-// matcher's memory, and the number of steps that they take.
+// Compares matches with those of Hugging Face tokenizers (tools/testdata/make_patterns.py), with
+// and without the matcher's memory, and counts the matcher's steps.
 #include "coordinator/text/regex/regex.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST_P(PatternFileTest, CutsAsTheReferenceDoes) {
   }
 }
 
-// One matcher remembers from its first step on, the other one backtracks.
+// One matcher remembers failures from its first step on; the other one only backtracks.
 TEST_P(PatternFileTest, AMatcherThatRemembersFailuresFindsTheSameMatches) {
   for (const json& row : read_patterns(GetParam())) {
     const auto program = program_of(row[0]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-written scanners against the regex engine with the same pattern.
+// Compares the hand-written scanners with the regex engine that has the same pattern.
 #include "coordinator/text/regex/split_scanners.h"
 
 #include <random>

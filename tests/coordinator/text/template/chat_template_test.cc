@@ -157,7 +157,7 @@ TEST(ChatTemplateTest, ARequestWithToolsUsesTheTemplateNamedToolUse) {
   EXPECT_EQ(shown(other, request), "error: there is no chat template named \"default\", only: rag");
 }
 
-TEST(ChatTemplateTest, RolesCountAsTheTemplatesTextAndContentsDoNot) {
+TEST(ChatTemplateTest, RolesCountAsTextOfTheTemplateAndContentsAsTextOfTheRequest) {
   const auto chat =
       ChatTemplate::from_json("{{ '<|' + messages[0].role + '|>' + messages[0].content }}");
   ASSERT_TRUE(chat.ok()) << chat.status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each part of a tokenizer by itself, against values from Hugging Face tokenizers.
+// Compares each part of a tokenizer by itself with values from Hugging Face tokenizers.
 #include <gmock/gmock.h>
 
 #include <algorithm>

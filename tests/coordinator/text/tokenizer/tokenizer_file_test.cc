@@ -91,7 +91,7 @@ TEST(TokenizerFileTest, RefusesAddedTokensThatContradictTheVocabulary) {
   EXPECT_THAT(with_token(R"({"id":1000000,"content":"z"})"), HasSubstr("must be 0 to 999999"));
 }
 
-TEST(TokenizerFileTest, RefusesWhatIsNotJsonOrTooDeep) {
+TEST(TokenizerFileTest, RefusesAFileThatIsNotJsonOrTooDeep) {
   EXPECT_THAT(error_of(""), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of("{\"a\":\xFF}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of("{} {}"), HasSubstr("not valid JSON"));
@@ -108,7 +108,7 @@ TEST(TokenizerFileTest, SaysWhatIsWrongWithAPattern) {
   }
 }
 
-TEST(TokenizerFileTest, APatternThatTakesTooLongIsAStatus) {
+TEST(TokenizerFileTest, APatternThatTakesTooLongIsAnError) {
   const auto tokenizer = Tokenizer::parse(
       spec_with(R"("pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":)"
                 R"({"Regex":"(a*)*\\1$"}})"));
@@ -153,7 +153,7 @@ void feed(const std::string& input) {
 // The text that the fuzzer's function encodes with every tokenizer that loads.
 const std::string kText = std::string(1, '\0') + "Hello <s>  world\n\xE4\xBD\xA0 12 <|endoftext|>";
 
-TEST(TokenizerFileTest, AFileCutAnywhereIsAStatus) {
+TEST(TokenizerFileTest, AFileTruncatedAnywhereIsAnError) {
   const std::string file = spec_with(
       R"("normalizer":{"type":"NFC"},"decoder":{"type":"ByteLevel"},"added_tokens":)"
       R"([{"id":5,"content":"<s>","special":true}],"pre_tokenizer":{"type":"ByteLevel"})");
@@ -163,7 +163,7 @@ TEST(TokenizerFileTest, AFileCutAnywhereIsAStatus) {
   }
 }
 
-TEST(TokenizerFileTest, AnOwnFileCutAnywhereIsAStatus) {
+TEST(TokenizerFileTest, AFileOfThisRepositoryTruncatedAnywhereIsAnError) {
   for (const char* name : {"byte_level", "sentencepiece_like", "llama3_like", "qwen2_like"}) {
     std::string file = own_file(name);
     ASSERT_FALSE(file.empty());
@@ -180,7 +180,7 @@ TEST(TokenizerFileTest, AMessageStaysOnOneLineForAnyNameInTheFile) {
   EXPECT_THAT(error_of(spec_with(R"("decoder":{"type":"a\n\u0000b"})")), HasSubstr("a\\x0a\\x00b"));
 }
 
-TEST(TokenizerFileTest, AMutatedFileIsAStatusOrATokenizer) {
+TEST(TokenizerFileTest, AMutatedFileIsAnErrorOrATokenizer) {
   constexpr uint32_t kSeed = 20261121;
   std::mt19937 random(kSeed);
   std::printf("seed %u\n", kSeed);
@@ -193,7 +193,8 @@ TEST(TokenizerFileTest, AMutatedFileIsAStatusOrATokenizer) {
     for (int round = 0; round < 500; ++round) {
       std::string mutated = file;
       for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
-        // Half of the changes hit the front, where the parts are; the back is mostly vocabulary.
+        // Half of the changes are in the first 2,500 bytes, which have the parts; the others are
+        // mostly in the vocabulary.
         const size_t range =
             random() % 2 == 0 ? std::min<size_t>(mutated.size(), 2500) : mutated.size();
         const size_t at = random() % range;
@@ -216,7 +217,7 @@ TEST(TokenizerFileTest, AMutatedFileIsAStatusOrATokenizer) {
       feed(mutated + kText);
     }
   }
-  EXPECT_GT(loaded, 50);  // Else the changes are too wild to get past the parser.
+  EXPECT_GT(loaded, 50);  // Otherwise the changes are too wild to get past the parser.
   EXPECT_LT(loaded, 1900);
 }
 

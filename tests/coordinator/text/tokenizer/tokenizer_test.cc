@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids and texts against the reference: our small tokenizers always, published ones if their files
-// are present.
+// Compares ids and texts with the reference's: for our small tokenizers always, for published ones
+// if their files are present.
 #include "coordinator/text/tokenizer/tokenizer.h"
 
 #include <random>

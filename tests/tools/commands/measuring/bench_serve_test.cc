@@ -96,7 +96,7 @@ TEST(BenchServeTest, MoreRequestsThanDescriptorsAreFailuresAndNoHang) {
       400);
 }
 
-TEST(BenchServeTest, BadInputIsOneLine) {
+TEST(BenchServeTest, BadInputIsAnErrorOfOneLine) {
   TemporaryFolder folder;
   const std::string trace = folder.write("bad.jsonl", "{\"at_s\": 1}\n");
   const std::pair<std::vector<std::string>, const char*> cases[] = {

@@ -33,7 +33,8 @@ TEST(VerifyCommandTest, ThreeWorkersAgreeWithTransformers) {
   EXPECT_EQ(json["workers"], 3);
   EXPECT_EQ(json["tokens"], 7);
   EXPECT_EQ(json["layers"].size(), 4U);
-  // Linears, norms, the results of attention and products, both sums of a layer, the logits.
+  // It compares linears, norms, the results of attention and products, both sums of a layer, and
+  // the logits.
   EXPECT_GE(json["compared"], 40);
   for (const auto& layer : json["layers"]) EXPECT_LE(layer["error"], 1e-5) << layer;
 }
@@ -69,7 +70,7 @@ void expect_one_line(const std::vector<std::string>& more, const std::string& wa
   EXPECT_EQ(lines_said(result.err), 1) << result.err;
 }
 
-TEST(VerifyCommandTest, MissingRequirementsAreOneLine) {
+TEST(VerifyCommandTest, MissingRequirementsAreErrorsOfOneLine) {
   TemporaryFolder folder;
   const std::string python =
       write_python(folder, "echo Traceback >&2\necho it needs torch >&2\nexit 3\n");

@@ -117,7 +117,7 @@ TEST_F(QuantizeTest, AFailedQuantizeLeavesNoFiles) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
 }
 
-TEST_F(QuantizeTest, UnsuitableSchemesAreOneLine) {
+TEST_F(QuantizeTest, UnsuitableSchemesAreErrorsOfOneLine) {
   const std::string out = quantized("q8");
   expect_refused({"plan", "--quantize", "q5"}, "--quantize q5: must be one of q8, q4, ");
   expect_refused({"quantize", kDemo, folder_.path() + "/x", "--scheme", "int3"},

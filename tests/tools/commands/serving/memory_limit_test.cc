@@ -16,7 +16,7 @@ namespace lockstep::testing {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // A limit on their address space makes no sense.
+constexpr bool kSanitized = true;  // Sanitizers reserve much address space.
 #else
 constexpr bool kSanitized = false;
 #endif

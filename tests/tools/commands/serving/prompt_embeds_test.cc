@@ -16,7 +16,7 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr int64_t kHidden = 192;  // The demo model's.
+constexpr int64_t kHidden = 192;  // The demo model's width.
 
 // A prompt with the ids 100, 101, ... The positions from `begin` to `end` can be given as rows.
 struct MixedPrompt {
@@ -108,7 +108,7 @@ TEST(PromptEmbedsTest, AServerAcceptsEmbeddingsOnlyWithItsFlag) {
   EXPECT_NE(answer.status.error_message().find("--prompt-embeds"), std::string::npos);
 }
 
-TEST(PromptEmbedsTest, AnInvalidFileIsOneLineThatSaysWhatItMustBe) {
+TEST(PromptEmbedsTest, TheErrorForAnInvalidFileSaysInOneLineWhatItMustBe) {
   const TemporaryFolder folder;
   const MixedPrompt prompt = {8, 2, 4};
   const std::string good = npy(2, kHidden, prompt.embeds());

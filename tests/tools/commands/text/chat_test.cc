@@ -48,7 +48,7 @@ TEST(ChatCommandTest, ASystemPromptStaysAfterReset) {
   EXPECT_NE(result.err.find("\n1 messages; "), std::string::npos) << result.err;
 }
 
-TEST(ChatCommandTest, AnUnanswerableMessageIsOneLineAndTheChatContinues) {
+TEST(ChatCommandTest, AnUnanswerableMessageIsAnErrorOfOneLineAndTheChatContinues) {
   const ProcessResult result =
       chat("/regenerate\n" + std::string(70'000, 'a') + "\n/nothing\nOnce upon\n/stats", kShort);
   EXPECT_EQ(result.code, 1);

@@ -112,7 +112,7 @@ absl::Status gather_and_reduce(Collective& collective, Device& device) {
   return absl::OkStatus();
 }
 
-TEST(DirectCollectiveTest, SumsHaveTheBitsOfRankOrder) {
+TEST(DirectCollectiveTest, SumsHaveTheBitsOfAdditionsInRankOrder) {
   for (const int ranks : {2, 3, kMaxPeers}) {
     const Met met = meet(own_devices(ranks), gather_and_reduce);
     expect_ok(met.results);

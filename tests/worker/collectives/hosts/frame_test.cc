@@ -116,7 +116,7 @@ TEST(FrameTest, AMiddlePartOfAPieceCanBeSent) {
   EXPECT_EQ(sent, got);
 }
 
-TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheRest) {
+TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheLaterOnes) {
   constexpr Goodbye kWhy{.failure = Failure::kGone, .number = 5};
   for (const int64_t begun : {0, 1, 200}) {  // The bytes already sent of the first of three frames.
     SCOPED_TRACE(begun);

@@ -21,7 +21,7 @@ std::string congestion_control(const FileDescriptor& fd) {
   return name;
 }
 
-// The system's own algorithm stays, unless it is BBR.
+// The system's congestion control stays, unless it is BBR.
 TEST(TcpSocketTest, NeitherEndIsPacedByBbr) {
   const auto listener = listen_tcp("127.0.0.1:0", 1);
   ASSERT_TRUE(listener.ok()) << listener.status();

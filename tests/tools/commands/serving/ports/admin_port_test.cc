@@ -12,8 +12,8 @@
 namespace lockstep::testing {
 namespace {
 
-// --allow-origin lets pages call the API, which can require keys. It must not open this port, which
-// requires none.
+// --allow-origin lets pages call the API, which can require keys. It must not let pages call this
+// port, which requires no key.
 TEST(AdminPortTest, PagesOfOtherOriginsCannotCallIt) {
   Server server({"--admin", "127.0.0.1:0", "--allow-origin", "*"});
   const std::string origin = "Origin: https://chat.example.com\r\n";

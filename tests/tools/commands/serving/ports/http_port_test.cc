@@ -48,7 +48,7 @@ TEST(HttpPortTest, AServerWithoutAGroupIsAliveButNotReady) {
       << answer.body;
 }
 
-TEST(HttpPortTest, OffOpensNoPort) {
+TEST(HttpPortTest, HttpOffOpensNoHttpPort) {
   Process server({lockstep_binary(), "serve", "--grpc", "127.0.0.1:0", "--http", "off"});
   EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
   EXPECT_EQ(server.err().find("HTTP"), std::string::npos) << server.err();
@@ -98,8 +98,8 @@ TEST(HttpPortTest, AKeyFindsOnlyItsOwnCachedPrefixes) {
   EXPECT_GT(cached_tokens(server, a), 0);
 }
 
-// The server refuses the requests before their bodies are complete: such answers also need the
-// header.
+// The server refuses the requests before their bodies are complete. These answers also need the
+// CORS header.
 TEST(HttpPortTest, APageOfAnAllowedOriginCanReadWhyItWasRefused) {
   const TemporaryFolder folder;
   Server server({"--api-keys", folder.write("keys", "a sk-0123456789abcdef\n"), "--allow-origin",

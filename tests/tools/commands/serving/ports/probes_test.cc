@@ -70,7 +70,7 @@ TEST_F(ProbesTest, ASpareIsReadyWhenItHasWeights) {
   EXPECT_TRUE(server.process().wait_for_err("holds the weights of rank"));
 }
 
-TEST_F(ProbesTest, AnAddressThatCannotBeUsedIsOneLine) {
+TEST_F(ProbesTest, AnAddressThatCannotBeUsedIsAnErrorOfOneLine) {
   const auto worker = start();
   const std::string taken = probes(*worker);
   const std::pair<std::string, std::string> cases[] = {

@@ -123,7 +123,7 @@ TEST(TlsPortsTest, ClientsAreServedWithTheLastGoodFilesIfAFileIsSpoiled) {
   }));
 }
 
-TEST(TlsPortsTest, OnlyTheAuthoritysClientsAreServed) {
+TEST(TlsPortsTest, OnlyClientsWithACertificateOfTheAuthorityAreServed) {
   const Authority authority;
   const Authority stranger;
   const Authority::Identity identity = authority.sign("server");
