@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <system_error>
 #include <vector>
 
@@ -18,8 +19,9 @@ namespace lockstep::http {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll{2};  // The interval of checks in wait_answered().
-// Connections that are accepted before others are closed for them.
-constexpr int64_t kComing = 64;
+// The number of connections that are accepted before others are closed for them. During a flood the
+// I/O threads close late, and newcomers beyond this number are refused.
+int64_t max_coming(int64_t max) { return std::max<int64_t>(64, max / 2); }
 
 template <typename Protocol>
 std::shared_ptr<IoConnection> make(IoThread* thread, int descriptor, std::string network) {
@@ -94,7 +96,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
   // New connections may exceed the limit for a moment, while idle ones are closed.
   const bool closes = options.when_full == WhenFull::kCloseOther;
   ASSIGN_OR_RETURN(auto listener,
-                   Listener::bind(options.address, connections + (closes ? kComing : 0),
+                   Listener::bind(options.address, connections + (closes ? max_coming(connections) : 0),
                                   /*shares=*/options.when_full == WhenFull::kShare));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
