@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # All tests under AddressSanitizer and UndefinedBehaviorSanitizer, then the tests of code that runs
 # on threads of one process under ThreadSanitizer.
-#   tools/sanitize.sh [asan|tsan] [--sample]     default: both
-# --sample: under ASan runs the tests of parsers, protocol, coordinator and the worker without its
+#   tools/sanitize.sh [asan|tsan] [--sample]        default: both
+#   tools/sanitize.sh asan_coordinator --sample     the second half of ASan's sample
+# --sample: under ASan runs the tests of parsers, protocol, models and the worker without its
 # transport, and a twenty-fourth of the kernels' tests; under TSan none of the kernels' tests, an
 # eighth of the tests of bits and goldens, and all tests of the other programs.
 set -euo pipefail
@@ -14,8 +15,8 @@ fail() { echo "sanitize: $*" >&2; exit 1; }
 # UBSan checks an object's type through a pipe, and reports an error if no descriptor is left.
 without_descriptors=OutOfDescriptors
 
-# Folders of tests/ that a sample runs completely.
-asan_folders=(base operators proto checkpoint models coordinator)
+# Folders of tests/ that the first half of a sample runs completely.
+asan_folders=(base operators proto checkpoint models)
 
 # gRPC and absl's mutex are built without TSan, which cannot see synchronization through them: these
 # programs synchronize through neither. serve_test and the commands run only under ASan.
@@ -51,23 +52,38 @@ run_programs() {
     fail "failed under $preset, see above"
 }
 
-asan() {
+configure_asan() {
   export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1
   export UBSAN_OPTIONS=print_stacktrace=1
   cmake --preset asan >/dev/null
-  if [ -z "$sample" ]; then
-    cmake --build --preset asan
-    ctest --preset asan -j "$(nproc)" -E "$without_descriptors"
-    return
-  fi
-  local folder targets=(kernels_test worker_test)
-  for folder in "${asan_folders[@]}"; do targets+=("tests/$folder/all"); done
-  cmake --build --preset asan --target "${targets[@]}"
-  for folder in "${asan_folders[@]}"; do
-    ctest --test-dir "build/asan/tests/$folder" --output-on-failure -j "$(nproc)" \
+}
+
+# asan_of_folders FOLDER...: all tests of these folders of tests/, and the programs in $programs.
+asan_of_folders() {
+  cmake --build --preset asan --target "${programs[@]}" "${@/%//all}"
+  local folder
+  for folder in "$@"; do
+    ctest --test-dir "build/asan/$folder" --output-on-failure -j "$(nproc)" \
       -E "$without_descriptors"
   done
-  run_programs asan kernels_test worker_test
+  [ ${#programs[@]} -eq 0 ] || run_programs asan "${programs[@]}"
+}
+
+asan() {
+  configure_asan
+  if [ -n "$sample" ]; then
+    programs=(kernels_test worker_test)
+    asan_of_folders "${asan_folders[@]/#/tests/}"
+  else
+    cmake --build --preset asan
+    ctest --preset asan -j "$(nproc)" -E "$without_descriptors"
+  fi
+}
+
+asan_coordinator() {
+  configure_asan
+  programs=()
+  asan_of_folders tests/coordinator
 }
 
 tsan() {
@@ -83,9 +99,9 @@ export sample=
 stages=()
 for argument in "$@"; do
   case "$argument" in
-    asan | tsan) stages+=("$argument") ;;
+    asan | asan_coordinator | tsan) stages+=("$argument") ;;
     --sample) sample=1 ;;
-    *) fail "must be asan, tsan or --sample, found $argument" ;;
+    *) fail "must be asan, asan_coordinator, tsan or --sample, found $argument" ;;
   esac
 done
 [ ${#stages[@]} -gt 0 ] || stages=(asan tsan)

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The checks that a change must pass. Installs what is missing, then runs the stages;
 # tools/check_all.sh runs all of them without limits.
-#   tools/test.sh              release, lint, and alternately asan, or tsan and fuzz
+#   tools/test.sh              release, lint, and in turn asan, tsan, asan_coordinator or fuzz
 #   tools/test.sh asan tsan    these stages
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
 # release  builds everything and runs all tests
 # lint     clang-format, clang-tidy and lock annotations: a twelfth of all files, then those that
 #          the last landing changed; subjects of its commits
-# asan     AddressSanitizer and UndefinedBehaviorSanitizer: parsers, protocol, coordinator, and a
-#          sample of the kernels
+# asan     AddressSanitizer and UndefinedBehaviorSanitizer: parsers, protocol, models, worker, and a
+#          sample of the kernels; asan_coordinator: the coordinator
 # tsan     ThreadSanitizer: code that runs in one process
 # fuzz     every fuzzer for 20 s
 set -euo pipefail
@@ -49,16 +49,14 @@ lint() {
   tools/lint.sh --landing --minutes 3 --late-passes
 }
 asan() { tools/sanitize.sh asan --sample; }
+asan_coordinator() { tools/sanitize.sh asan_coordinator --sample; }
 tsan() { tools/sanitize.sh tsan --sample; }
 fuzz() { tools/fuzz.sh 20; }
 
-# The stages with sanitizers for this commit: commits get asan, or tsan and fuzz, alternately.
-sanitizers() {
-  if [ $(($(commit_count) % 2)) -eq 0 ]; then
-    echo asan
-  else
-    echo tsan fuzz
-  fi
+# The stage with a sanitizer for this commit: commits get them in turn.
+sanitizer() {
+  local all=(asan tsan asan_coordinator fuzz)
+  echo "${all[$(commit_count) % 4]}"
 }
 
 times=()
@@ -73,12 +71,12 @@ install_packages "${lockstep_packages[@]}" "${lockstep_test_packages[@]}"
 install_python_packages
 case "${1-}" in
   -*) release "$@"; say_skipped; exit ;;
-  "") read -ra stages <<<"release lint $(sanitizers)" ;;
+  "") read -ra stages <<<"release lint $(sanitizer)" ;;
   *) stages=("$@") ;;
 esac
 for name in "${stages[@]}"; do
   case "$name" in
-    release | lint | asan | tsan | fuzz) stage "$name" ;;
+    release | lint | asan | asan_coordinator | tsan | fuzz) stage "$name" ;;
     *) echo "test: no stage is called $name; see the head of $0" >&2; exit 2 ;;
   esac
 done
