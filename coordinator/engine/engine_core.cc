@@ -433,11 +433,11 @@ void EngineCore::group_formed(const GroupInfo& info) {
     } else if (job->origin->numeric_class != info_.numeric_class) {
       fail(*job,
            unavailable("the request ran in numeric class {}, in which no group of workers can "
-                       "be formed any more; the one at hand computes in {}",
+                       "be formed any more; the new group computes in {}",
                        job->origin->numeric_class, info_.numeric_class));
     } else if (job->origin->kernels != info_.kernels && !is_fast_class(info_.numeric_class)) {
-      fail(*job, unavailable("the request ran with kernels {} of numeric class {}, the group at "
-                             "hand has proven {}",
+      fail(*job, unavailable("the request ran with kernels {} of numeric class {}, the new group "
+                             "has proven kernels {}",
                              job->origin->kernels, info_.numeric_class, info_.kernels));
     }
   }

@@ -34,8 +34,8 @@ QueueLoad load_of(const PreparedRequest& request) {
 
 absl::Status displaced() {
   return resource_exhausted(
-      "the queue is full, and this client has the largest part: its newest requests are removed; "
-      "try again later");
+      "the queue is full, and this client or its network has the largest part: its newest requests "
+      "are removed; try again later");
 }
 
 absl::Status Inbox::accepting() const {
@@ -80,8 +80,8 @@ absl::StatusOr<const GroupInfo*> Inbox::group_for(const EngineRequest& request,
   if (!check_length(request, largest).ok()) return status;
   if (request.deadline_ms > 0) return &largest;
   return unavailable(
-      "prompt: its {} tokens fit only the whole group of {} ranks, and one of {} serves; try again "
-      "later, or wait for it by giving the request a deadline",
+      "prompt: its {} tokens fit only the whole group of {} ranks, and a group of {} ranks serves "
+      "now; try again later, or wait for the whole group by giving the request a deadline",
       request.prompt_ids.size(), largest.ranks, serving.ranks);
 }
 

@@ -250,7 +250,7 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
   add_counter("prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
               static_cast<double>(stats.prefix.hits), families);
   add_counter("computed_prompt_tokens_total",
-              "Prompt tokens computed, those computed again included.",
+              "Tokens computed by prefill: those of prompts, and all that are computed again.",
               static_cast<double>(stats.prompt_tokens), families);
   add_counter("generation_tokens_total", "Tokens generated.",
               static_cast<double>(stats.completion_tokens), families);
@@ -338,7 +338,8 @@ void EngineMetrics::add_histograms(Families* families) const {
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
   add_histogram("iteration_tokens_total",
-                "Tokens of a step: sampled ones, and computed ones of prompts that end in it.",
+                "Tokens of a step: sampled ones, and the computed tokens of prompts whose first "
+                "token it gives.",
                 step_tokens_, families);
   add_histogram("request_num_preemptions", "How often an ended choice lost its pages.",
                 preemptions_, families);

@@ -224,8 +224,8 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
       EXPECT_EQ(finish(*streamed)[0].tokens.size(), 9u);
     } else {
       EXPECT_EQ(message_of(streamed->status()),
-                "the request ran with kernels 0a of numeric class cuda.exact.v1@x, the group at "
-                "hand has proven 0b");
+                "the request ran with kernels 0a of numeric class cuda.exact.v1@x, the "
+                "new group has proven kernels 0b");
     }
   }
 }
