@@ -66,7 +66,7 @@ std::shared_ptr<Stream> Inbox::make_stream() {
     --alive->streams_;
     alive->changed_.notify_all();
   };
-  return {new Stream(options_.max_unread_bytes, rooms_), release};
+  return {new Stream(options_.max_unread_bytes, unread_limits_), release};
 }
 
 // Refuses a request without a deadline that needs a larger group: it would wait for a group that
@@ -98,7 +98,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(EngineRequest request) {
   ASSIGN_OR_RETURN(const Prefix prefix, group->prefix.find(request.prompt_ids));
   std::shared_ptr<Stream> stream = make_stream();
   auto job = std::make_unique<Job>(std::move(request), group->vocab, prefix, stream);
-  job->came_ns = steady_now_ns();
+  job->submitted_ns = steady_now_ns();
   job->context = group->servable_context();
   job->needs_larger = group == &largest;
   const QueueLoad load = load_of(job->prepared);

@@ -61,9 +61,10 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
 // ---- Events ----
 
 void EngineMetrics::on_submitted(const Stream* stream, const EngineRequest& request,
-                                 int64_t came_ns) {
-  requests_[stream] = {
-      .came_ns = came_ns, .prompt_tokens = std::ssize(request.prompt_ids), .choices = request.n};
+                                 int64_t submitted_ns) {
+  requests_[stream] = {.submitted_ns = submitted_ns,
+                       .prompt_tokens = std::ssize(request.prompt_ids),
+                       .choices = request.n};
   choices_.Observe(request.n);
   max_tokens_.Observe(request.max_tokens);
 }
@@ -85,7 +86,7 @@ void EngineMetrics::on_started(const Stream* stream, int64_t now_ns) {
   const auto found = requests_.find(stream);
   if (found == requests_.end() || found->second.started_ns != 0) return;
   found->second.started_ns = now_ns;
-  queue_s_.Observe(seconds(now_ns - found->second.came_ns));
+  queue_s_.Observe(seconds(now_ns - found->second.submitted_ns));
   set_aside(stream, false);
 }
 
@@ -98,7 +99,7 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
     streamed_tokens_ += std::ssize(event.token_ids);
     if (first) streamed_tokens_ += times.prompt_tokens - event.cached_tokens;
     if (first) {
-      first_token_s_.Observe(seconds(now_ns - times.came_ns));
+      first_token_s_.Observe(seconds(now_ns - times.submitted_ns));
       MutexLock lock(&mutex_);
       prompt_tokens_total_ += times.prompt_tokens;
     } else {
@@ -111,7 +112,7 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
 
 void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& event,
                                 int64_t now_ns) {
-  request_s_.Observe(seconds(now_ns - times.came_ns));
+  request_s_.Observe(seconds(now_ns - times.submitted_ns));
   prompt_tokens_.Observe(event.prompt_tokens);
   generation_tokens_.Observe(event.completion_tokens);
   preemptions_.Observe(event.preemptions);
