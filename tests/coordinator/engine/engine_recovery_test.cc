@@ -346,7 +346,7 @@ TEST(EngineFetchTest, ALossWhileLogitsAreFetchedChangesNoAnswer) {
   EXPECT_EQ(finish(*asked)[0].tokens, alone.tokens);
   EXPECT_EQ(finish(*greedy)[0].tokens.size(), 60u);
   EXPECT_EQ(cluster.groups(), 2);
-  EXPECT_THAT(cluster.lies(), testing::IsEmpty());
+  EXPECT_THAT(cluster.broken_rules(), testing::IsEmpty());
 }
 
 }  // namespace
