@@ -153,11 +153,11 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    const int64_t unsaid = dropped() - said_;
-    if (unsaid > 0 && has_room()) {
-      said_ += unsaid;
+    const int64_t new_drops = dropped() - reported_drops_;
+    if (new_drops > 0 && has_space_for_report()) {
+      reported_drops_ += new_drops;
       const std::string text =
-          fmt::format("{} log lines were dropped: the log's reader is too slow", unsaid);
+          fmt::format("{} log lines were dropped: the log's reader is too slow", new_drops);
       push_formatted({spdlog::string_view_t(kName), spdlog::level::warn, text});
     }
     push_formatted(message);
@@ -165,7 +165,7 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
  private:
-  bool has_room() {
+  bool has_space_for_report() {
     MutexLock lock(&waiting_->mutex);
     return waiting_->bytes < kMaxLogBytes / 2;
   }
@@ -178,7 +178,7 @@ class BackgroundSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
   std::atomic<int64_t> dropped_ = 0;
-  int64_t said_ = 0;  // The number of drops already logged; the base class' lock guards it.
+  int64_t reported_drops_ = 0;  // The base class' lock guards it.
   std::thread thread_;
 };
 

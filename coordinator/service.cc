@@ -18,8 +18,8 @@ int max_worker_message(const Model& model) {
   const int64_t outputs = std::min(model.options().max_sequences, model.options().max_rows);
   const int64_t vocab = model.config().vocab_size;
   const int64_t logits = vocab * static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kBeside = 128 << 10;  // Bytes of an output's other fields.
-  const int64_t bytes = (outputs + 1) * (2 * logits + kBeside) + kMaxValueBytes;
+  constexpr int64_t kOtherFieldsBytes = 128 << 10;  // Per output.
+  const int64_t bytes = (outputs + 1) * (2 * logits + kOtherFieldsBytes) + kMaxValueBytes;
   return static_cast<int>(std::min<int64_t>(bytes, INT32_MAX));
 }
 

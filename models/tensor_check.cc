@@ -31,7 +31,7 @@ constexpr std::string_view kKeysAndValues[] = {"self_attn.k_proj.", "self_attn.v
                                                "self_attn.k_norm.", "self_attn.v_norm."};
 
 // Parts of names that only draft layers have (layers that predict further tokens).
-constexpr std::string_view kOfDrafts[] = {"eh_proj.", "enorm.", "shared_head."};
+constexpr std::string_view kDraftLayerParts[] = {"eh_proj.", "enorm.", "shared_head."};
 
 std::vector<std::string_view> parts_of_name(std::string_view name) {
   std::vector<std::string_view> parts;
@@ -119,7 +119,7 @@ void find_drafts(const Checkpoint& checkpoint, Places& places) {
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const std::string_view place = place_of(tensor.name);
     const std::string_view inner = std::string_view(tensor.name).substr(place.size());
-    for (const std::string_view part : kOfDrafts) {
+    for (const std::string_view part : kDraftLayerParts) {
       if (inner.starts_with(part)) places.drafts.insert(place);
     }
   }
@@ -127,17 +127,17 @@ void find_drafts(const Checkpoint& checkpoint, Places& places) {
 
 // Whether the model should read a place's tensors: it reads some of them, or the place is one more
 // layer after the model's layers, but not a draft layer.
-bool is_beside(const Places& places, std::string_view place) {
+bool is_in_model(const Places& places, std::string_view place) {
   if (places.read.contains(place)) return true;
   return places.layers.contains(layers_of(place)) && !places.drafts.contains(place);
 }
 
-bool is_meant(const Names& read, const Places& places, std::string_view name) {
+bool should_be_read(const Names& read, const Places& places, std::string_view name) {
   for (const std::string_view part : kNotRead) {
     if (name.find(part) != std::string_view::npos) return false;
   }
   const std::string place(place_of(name));
-  if (!is_beside(places, place)) return false;
+  if (!is_in_model(places, place)) return false;
   if (!places.read.contains(place)) return true;
   if (read.contains(place + "self_attn.k_proj.weight")) return true;
   return std::ranges::none_of(kKeysAndValues, [&](std::string_view part) {
@@ -190,7 +190,7 @@ std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
   std::vector<std::string> unread;
   for (const TensorInfo& tensor : checkpoint.tensors()) {
     const std::string& name = tensor.name;
-    if (read.contains(name) || !is_meant(read, places, name)) continue;
+    if (read.contains(name) || !should_be_read(read, places, name)) continue;
     if (!is_part_of_codes(checkpoint, name)) unread.push_back(name);
   }
   if (unread.empty()) return "";

@@ -206,7 +206,7 @@ std::optional<std::string> choose_head(const Checkpoint& checkpoint, const Confi
   }
   if (begin_alike(checkpoint, *rows, *checkpoint.find(*own))) return std::nullopt;
   return fmt::format(
-      "config.json ties the head to the embedding, but the checkpoint has its own {}: using that",
+      "config.json ties the head to the embedding, but the checkpoint has a head, {}: using it",
       *own);
 }
 

@@ -39,7 +39,7 @@ absl::StatusOr<std::string> take_header(std::string_view* file) {
 }
 
 // The rest of the header after "'key': "; "" if the header has no such key.
-std::string_view behind(std::string_view header, std::string_view key) {
+std::string_view text_after(std::string_view header, std::string_view key) {
   const size_t at = header.find(key);
   if (at == std::string_view::npos) return "";
   header.remove_prefix(at + key.size());
@@ -66,15 +66,15 @@ int64_t take_number(std::string_view* text, char first) {
 
 absl::StatusOr<NpyMatrix> parse_npy(std::string_view file) {
   ASSIGN_OR_RETURN(const std::string header, take_header(&file));
-  if (!behind(header, "'descr'").starts_with("'<f4'")) {
+  if (!text_after(header, "'descr'").starts_with("'<f4'")) {
     return invalid_argument("must be float32 ('<f4'), found {}; save array.astype('<f4')",
                             printable(header));
   }
-  if (!behind(header, "'fortran_order'").starts_with("False")) {
+  if (!text_after(header, "'fortran_order'").starts_with("False")) {
     return invalid_argument(
         "must have its numbers row by row; save numpy.ascontiguousarray(array)");
   }
-  std::string_view shape = behind(header, "'shape'");
+  std::string_view shape = text_after(header, "'shape'");
   const int64_t rows = take_number(&shape, '('), cols = take_number(&shape, ',');
   if (rows < 0 || cols < 0 || !shape.starts_with(')')) {
     return invalid_argument("must be an array of two dimensions, found {}", printable(header));

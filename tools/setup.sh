@@ -56,5 +56,8 @@ install_python_packages() {
     'import kubernetes_validate, openai, pybase64, pytest_timeout, transformers' \
     2>/dev/null && return 0
   python3 -m venv build/python >/dev/null && build/python/bin/pip install -q "${packages[@]}" ||
-    { rm -rf build/python; echo "lockstep: tests are skipped: could not install ${packages[*]}"; }
+    {
+      rm -rf build/python
+      echo "lockstep: tests that need these packages are skipped: could not install ${packages[*]}"
+    }
 }

@@ -114,9 +114,8 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
        "the worker reaches the coordinator)",
        FlagValues{.form = "ADDRESS:PORT|off"}},
       {"--health", &health,
-       "HOST:PORT for probes in plain text: grpc.health.v1.Health with the services live and "
-       "ready; "
-       "off: none",
+       "HOST:PORT for probes in plain text: grpc.health.v1.Health with two services, named live "
+       "and ready; off: none",
        FlagValues{.form = "HOST:PORT|off"}},
       {"--host-name", &host_name, "Workers with different names count as on different hosts",
        FlagValues{.check = [](const std::string& name) -> std::string {

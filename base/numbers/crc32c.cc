@@ -38,7 +38,7 @@ uint32_t advance(uint32_t state, const unsigned char* data, size_t bytes) {
 
 constexpr size_t kBlock = 1024;
 
-constexpr uint32_t behind_zeros(uint32_t state) {
+constexpr uint32_t after_zeros(uint32_t state) {
   for (size_t i = 0; i < kBlock; ++i) state = state >> 8 ^ kTable[state & 0xff];
   return state;
 }
@@ -47,7 +47,7 @@ using Shift = std::array<Table, 4>;
 
 constexpr Shift make_shift() {
   std::array<uint32_t, 32> of_bit{};
-  for (int bit = 0; bit < 32; ++bit) of_bit[bit] = behind_zeros(uint32_t{1} << bit);
+  for (int bit = 0; bit < 32; ++bit) of_bit[bit] = after_zeros(uint32_t{1} << bit);
   Shift shift{};
   for (int byte = 0; byte < 4; ++byte) {
     for (uint32_t value = 0; value < 256; ++value) {

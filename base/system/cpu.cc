@@ -125,12 +125,12 @@ std::optional<double> folder_quota(int version, const std::string& folder) {
 }
 
 // The memory limit of one folder, and how much of it is free.
-struct Room {
+struct FolderMemory {
   int64_t limit;
   int64_t free;
 };
 
-std::optional<Room> folder_room(int version, const std::string& folder) {
+std::optional<FolderMemory> folder_memory(int version, const std::string& folder) {
   const bool v2 = version == 2;
   const auto limit = read_number(folder + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
   if (!limit) return std::nullopt;
@@ -141,17 +141,17 @@ std::optional<Room> folder_room(int version, const std::string& folder) {
   const int64_t cache = read_field(stat, v2 ? "active_file" : "total_active_file").value_or(0) +
                         read_field(stat, v2 ? "inactive_file" : "total_inactive_file").value_or(0);
   const int64_t used = std::max<int64_t>(0, usage - cache);
-  return Room{*limit, std::max<int64_t>(0, *limit - used)};
+  return FolderMemory{*limit, std::max<int64_t>(0, *limit - used)};
 }
 
 // The minimum of `machine` (0: unknown) and the field `pick` of every folder.
-int64_t min_room(const std::string& root, int64_t machine, int64_t Room::*pick) {
+int64_t min_memory(const std::string& root, int64_t machine, int64_t FolderMemory::*pick) {
   std::optional<int64_t> min;
   if (machine > 0) min = machine;
   for (const Cgroup& group : cgroups(root, "memory")) {
     for (const std::string& folder : group.folders) {
-      const auto room = folder_room(group.version, folder);
-      if (room && (!min || (*room).*pick < *min)) min = (*room).*pick;
+      const auto memory = folder_memory(group.version, folder);
+      if (memory && (!min || (*memory).*pick < *min)) min = (*memory).*pick;
     }
   }
   return min.value_or(0);
@@ -293,11 +293,11 @@ std::optional<double> cpu_quota(const std::string& root) {
 }
 
 int64_t memory_total_bytes(const std::string& root) {
-  return min_room(root, meminfo_bytes(root, "MemTotal:"), &Room::limit);
+  return min_memory(root, meminfo_bytes(root, "MemTotal:"), &FolderMemory::limit);
 }
 
 int64_t memory_free_bytes(const std::string& root) {
-  return min_room(root, meminfo_bytes(root, "MemAvailable:"), &Room::free);
+  return min_memory(root, meminfo_bytes(root, "MemAvailable:"), &FolderMemory::free);
 }
 
 }  // namespace lockstep

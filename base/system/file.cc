@@ -12,7 +12,6 @@
 #include "base/check.h"
 
 namespace lockstep {
-namespace {}  // namespace
 
 absl::StatusOr<File> File::open(const std::filesystem::path& path) {
   File file;

@@ -17,17 +17,17 @@ struct QueueShares::Bound {
   const char* what;
   int64_t QueueLoad::*measure;
   // If true, a request larger than the bound is accepted while the queue is empty.
-  bool takes_one = true;
+  bool allows_one_larger = true;
 
   // How far `waiting` and `more` together exceed the bound.
   int64_t excess(const QueueLoad& waiting, const QueueLoad& more, const QueueLoad& max) const {
-    if (takes_one && waiting.requests == 0) return 0;
+    if (allows_one_larger && waiting.requests == 0) return 0;
     return std::max<int64_t>(waiting.*measure + more.*measure - max.*measure, 0);
   }
 };
 
 const std::array<QueueShares::Bound, QueueShares::kMeasures> QueueShares::kBounds = {{
-    {0, "requests", &QueueLoad::requests, /*takes_one=*/false},
+    {0, "requests", &QueueLoad::requests, /*allows_one_larger=*/false},
     {1, "choices", &QueueLoad::choices},
     {2, "prompt tokens", &QueueLoad::prompt_tokens},
     {3, "bytes", &QueueLoad::bytes},
@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
   for (const std::string& name : names) {
     std::unique_ptr<Share>& own = share->members[name];
     if (own == nullptr) {
-      own = std::make_unique<Share>(Share{.parent = share, .name = name, .since = arrival});
+      own = std::make_unique<Share>(Share{.parent = share, .name = name, .first_arrival = arrival});
       rank(own.get(), /*ranked=*/true);
     }
     share = own.get();
@@ -116,7 +116,7 @@ std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& n
   bool is_own = true;
   for (const std::string& name : names) {
     const Share* own = is_own ? member(*share, name) : nullptr;
-    const auto& [has, since, top] = *share->ranks[bound.index].rbegin();
+    const auto& [has, first_arrival, top] = *share->ranks[bound.index].rbegin();
     const int64_t wanted = (own == nullptr ? 0 : own->load.*bound.measure) + more;
     is_own = is_own && has <= wanted;
     share = is_own ? own : top;
@@ -129,7 +129,7 @@ std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& n
 
 void QueueShares::rank(Share* share, bool ranked) {
   for (const Bound& bound : kBounds) {
-    const Rank rank = {share->load.*bound.measure, share->since, share};
+    const Rank rank = {share->load.*bound.measure, share->first_arrival, share};
     std::set<Rank>& ranks = share->parent->ranks[bound.index];
     ranked ? static_cast<void>(ranks.insert(rank)) : static_cast<void>(ranks.erase(rank));
   }

@@ -50,7 +50,7 @@ class QueueShares {
   struct Share;
   struct Bound;
   using Order = std::pair<int32_t, uint64_t>;          // Within a client: priority, arrival.
-  using Rank = std::tuple<int64_t, uint64_t, Share*>;  // A member's measure and `since`.
+  using Rank = std::tuple<int64_t, uint64_t, Share*>;  // A member's measure and `first_arrival`.
   using Names = std::array<std::string, 2>;            // A network and a client in it.
   static constexpr size_t kMeasures = 4;
 
@@ -63,7 +63,8 @@ class QueueShares {
   struct Share {
     Share* parent = nullptr;
     std::string name = {};
-    uint64_t since = 0;  // Its first request's arrival: of equal members, the newest is displaced.
+    // When its first request arrived. If several members are equal, the newest is displaced.
+    uint64_t first_arrival = 0;
     QueueLoad load = {};
     std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // Those with requests.
     std::array<std::set<Rank>, kMeasures> ranks = {};  // The members' order for each bound.

@@ -54,9 +54,10 @@ int64_t QueueTimes::wait_ms(const EngineRequest& request, int64_t now_ns) const 
   return std::llround(static_cast<double>(before) * busy_ns / started_ / 1e6);
 }
 
-void QueueTimes::on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) {
+void QueueTimes::on_submitted(const Stream* stream, const EngineRequest& request,
+                              int64_t submitted_ns) {
   MutexLock lock(&mutex_);
-  pass(came_ns);
+  pass(submitted_ns);
   const Place& place = waiting_[stream] = {.priority = request.priority, .client = request.client};
   count(place, 1);
 }

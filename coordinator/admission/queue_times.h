@@ -35,7 +35,8 @@ class QueueTimes final : public EngineObserver {
   // How many requests check() has refused.
   int64_t refused() const { return refused_.load(); }
 
-  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request,
+                    int64_t submitted_ns) override;
   void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;

@@ -83,7 +83,7 @@ void TaskPool::add(Queue* queue, const std::string& name, const Place& place, Ta
   if (network.waiting++ == 0) network.last_tag = std::max(clock_, network.last_tag);
   if (task.deadline_ms != 0) {
     const auto added =
-        deadlines_.emplace(std::pair(task.deadline_ms, place), Waits{queue, name}).first;
+        deadlines_.emplace(std::pair(task.deadline_ms, place), Location{queue, name}).first;
     if (added == deadlines_.begin()) sooner_.notify_all();
   }
   queue->networks[name].tasks.emplace(place, std::move(task));

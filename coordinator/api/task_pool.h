@@ -83,7 +83,7 @@ class TaskPool {
     std::unordered_map<std::string, Waiting> networks;  // Those with waiting tasks.
     std::map<Place, std::string> order;                 // Each network's place.
   };
-  struct Waits {  // The place where a task waits.
+  struct Location {  // The queue and the network where a task waits.
     Queue* queue = nullptr;
     std::string network;
   };
@@ -116,7 +116,7 @@ class TaskPool {
   Queue short_ ABSL_GUARDED_BY(mutex_);
   Queue long_ ABSL_GUARDED_BY(mutex_);
   // The waiting tasks that have a deadline, by deadline and place.
-  std::map<std::pair<int64_t, Place>, Waits> deadlines_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<int64_t, Place>, Location> deadlines_ ABSL_GUARDED_BY(mutex_);
   ConditionVariable sooner_;  // deadlines_ begins earlier, stopping_
   std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);    // With tasks.
   std::unordered_map<std::string, Network> networks_ ABSL_GUARDED_BY(mutex_);  // With tasks.

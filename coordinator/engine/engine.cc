@@ -246,7 +246,7 @@ void Engine::Loop::report(std::vector<cluster::StepResult>& results) {
 
 void Engine::Loop::feed(Messages messages) {
   for (std::unique_ptr<Job>& job : messages.submitted) {
-    observer_->on_submitted(job->stream.get(), job->request(), job->came_ns);
+    observer_->on_submitted(job->stream.get(), job->request(), job->submitted_ns);
     if (job->needs_larger) observer_->on_set_aside(job->stream.get());
     core_.submit(std::move(job));
   }

@@ -220,7 +220,7 @@ void EngineCore::submit(std::unique_ptr<Job> submitted) {
   }
   unscheduled_ += job.open;
   if (job.request().deadline_ms > 0) deadlines_.emplace(job.request().deadline_ms, key);
-  if (has_group() && alone_ == nullptr && fits(job)) enqueue(job);
+  if (has_group() && isolated_ == nullptr && fits(job)) enqueue(job);
 }
 
 void EngineCore::send_events() {
@@ -433,11 +433,11 @@ void EngineCore::group_formed(const GroupInfo& info) {
     } else if (job->origin->numeric_class != info_.numeric_class) {
       fail(*job,
            unavailable("the request ran in numeric class {}, in which no group of workers can "
-                       "be formed any more; the one at hand computes in {}",
+                       "be formed any more; the new group computes in {}",
                        job->origin->numeric_class, info_.numeric_class));
     } else if (job->origin->kernels != info_.kernels && !is_fast_class(info_.numeric_class)) {
-      fail(*job, unavailable("the request ran with kernels {} of numeric class {}, the group at "
-                             "hand has proven {}",
+      fail(*job, unavailable("the request ran with kernels {} of numeric class {}, the new group "
+                             "has proven kernels {}",
                              job->origin->kernels, info_.numeric_class, info_.kernels));
     }
   }
@@ -487,13 +487,13 @@ void EngineCore::admit() {
   const auto suspect = std::find_if(jobs.begin(), jobs.end(), [this](const Job* job) {
     return job->open > 0 && job->strikes >= kStrikesUntilAlone && fits(*job);
   });
-  alone_ = suspect == jobs.end() ? nullptr : *suspect;
+  isolated_ = suspect == jobs.end() ? nullptr : *suspect;
   for (Job* job : jobs) {
-    if (alone_ != nullptr && job != alone_ && job->queued) withdraw(*job);
+    if (isolated_ != nullptr && job != isolated_ && job->queued) withdraw(*job);
   }
   for (Job* job : jobs) {
     if (job->open == 0 || job->queued || !fits(*job)) continue;
-    if (alone_ == nullptr || job == alone_) enqueue(*job);
+    if (isolated_ == nullptr || job == isolated_) enqueue(*job);
   }
 }
 
@@ -501,8 +501,8 @@ void EngineCore::admit() {
 
 void EngineCore::clear_strikes(Job& job) {
   if (std::exchange(job.strikes, 0) > 0) --suspects_;
-  if (&job != alone_) return;
-  alone_ = nullptr;
+  if (&job != isolated_) return;
+  isolated_ = nullptr;
   admit_due_ = true;
 }
 
@@ -588,7 +588,7 @@ void EngineCore::forget_group() {
     return std::holds_alternative<FetchLogits>(action);
   });
   null_step_due_ = false;
-  alone_ = nullptr;
+  isolated_ = nullptr;
   sweep();
   LOCKSTEP_CHECK(scheduler_->pages().available() == scheduler_->pages().total());
   stats_.preemptions += scheduler_->preemptions();

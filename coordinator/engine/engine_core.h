@@ -135,8 +135,8 @@ class EngineCore {
   std::vector<const Stream*> closed_;  // Jobs that are deleted when no step is running.
   int64_t unscheduled_ = 0;            // Open choices of jobs outside the scheduler.
   bool admit_due_ = false;             // Jobs may have to enter or leave the scheduler.
-  Job* alone_ = nullptr;  // The only job in the scheduler, because it has two strikes; null: none.
-  int64_t suspects_ = 0;  // Open jobs that have strikes.
+  Job* isolated_ = nullptr;  // The scheduler's only job, because it has two strikes; null: none.
+  int64_t suspects_ = 0;     // Open jobs that have strikes.
   EngineStats stats_;
   uint64_t submitted_ = 0;
   uint64_t step_ = 0;

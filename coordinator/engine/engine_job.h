@@ -40,7 +40,7 @@ struct Job {
 
   const PreparedRequest prepared;
   const std::shared_ptr<Stream> stream;  // Identifies the request: the core calls no method of it.
-  int64_t came_ns = 0;                   // When the caller submitted it, by a steady clock.
+  int64_t submitted_ns = 0;              // When the caller submitted it, by a steady clock.
   int64_t context = 0;        // The request's token limit; 0: the context that the group can serve.
   bool needs_larger = false;  // The current group is too small for it.
 

@@ -30,8 +30,8 @@ int64_t coordinator_ns(const EngineTimes& times) {
 }
 
 void EngineObservers::on_submitted(const Stream* stream, const EngineRequest& request,
-                                   int64_t came_ns) {
-  for (EngineObserver* one : observers_) one->on_submitted(stream, request, came_ns);
+                                   int64_t submitted_ns) {
+  for (EngineObserver* one : observers_) one->on_submitted(stream, request, submitted_ns);
 }
 
 void EngineObservers::on_set_aside(const Stream* stream) {

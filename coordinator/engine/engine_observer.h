@@ -48,9 +48,9 @@ struct StepReport {
 class EngineObserver {
  public:
   virtual ~EngineObserver() = default;
-  // The engine accepted the request, which arrived at `came_ns`.
+  // The engine accepted the request, which arrived at `submitted_ns`.
   virtual void on_submitted(const Stream* /*stream*/, const EngineRequest& /*request*/,
-                            int64_t /*came_ns*/) {}
+                            int64_t /*submitted_ns*/) {}
   // Follows on_submitted(): the request waits for a larger group and blocks no other request.
   virtual void on_set_aside(const Stream* /*stream*/) {}
   // The first step with a row of the request was sent.
@@ -74,7 +74,8 @@ class EngineObservers final : public EngineObserver {
   explicit EngineObservers(std::vector<EngineObserver*> observers)
       : observers_(std::move(observers)) {}
 
-  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request,
+                    int64_t submitted_ns) override;
   void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;

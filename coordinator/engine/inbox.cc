@@ -34,8 +34,8 @@ QueueLoad load_of(const PreparedRequest& request) {
 
 absl::Status displaced() {
   return resource_exhausted(
-      "the queue is full, and this client has the largest part: its newest requests are removed; "
-      "try again later");
+      "the queue is full, and this client or its network has the largest part: its newest requests "
+      "are removed; try again later");
 }
 
 absl::Status Inbox::accepting() const {
@@ -66,7 +66,7 @@ std::shared_ptr<Stream> Inbox::make_stream() {
     --alive->streams_;
     alive->changed_.notify_all();
   };
-  return {new Stream(options_.max_unread_bytes, rooms_), release};
+  return {new Stream(options_.max_unread_bytes, unread_limits_), release};
 }
 
 // Refuses a request without a deadline that needs a larger group: it would wait for a group that
@@ -80,8 +80,8 @@ absl::StatusOr<const GroupInfo*> Inbox::group_for(const EngineRequest& request,
   if (!check_length(request, largest).ok()) return status;
   if (request.deadline_ms > 0) return &largest;
   return unavailable(
-      "prompt: its {} tokens fit only the whole group of {} ranks, and one of {} serves; try again "
-      "later, or wait for it by giving the request a deadline",
+      "prompt: its {} tokens fit only the whole group of {} ranks, and a group of {} ranks serves "
+      "now; try again later, or wait for the whole group by giving the request a deadline",
       request.prompt_ids.size(), largest.ranks, serving.ranks);
 }
 
@@ -98,7 +98,7 @@ absl::StatusOr<std::shared_ptr<Stream>> Inbox::submit(EngineRequest request) {
   ASSIGN_OR_RETURN(const Prefix prefix, group->prefix.find(request.prompt_ids));
   std::shared_ptr<Stream> stream = make_stream();
   auto job = std::make_unique<Job>(std::move(request), group->vocab, prefix, stream);
-  job->came_ns = steady_now_ns();
+  job->submitted_ns = steady_now_ns();
   job->context = group->servable_context();
   job->needs_larger = group == &largest;
   const QueueLoad load = load_of(job->prepared);

@@ -88,7 +88,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
                                                     const GroupInfo& largest);
 
   const EngineOptions options_;
-  const std::shared_ptr<UnreadRooms> rooms_ = std::make_shared<UnreadRooms>();
+  const std::shared_ptr<UnreadLimits> unread_limits_ = std::make_shared<UnreadLimits>();
   mutable Mutex mutex_;
   mutable ConditionVariable changed_;  // Signals changes of the members below, except stats_.
   Messages messages_ ABSL_GUARDED_BY(mutex_);

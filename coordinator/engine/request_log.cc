@@ -30,7 +30,8 @@ void log_refused(std::string_view client, std::string_view endpoint, std::string
   log_fields("request", fields);
 }
 
-void RequestLog::on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) {
+void RequestLog::on_submitted(const Stream* stream, const EngineRequest& request,
+                              int64_t submitted_ns) {
   if (!spdlog::should_log(spdlog::level::info)) return;
   entries_[stream] = {.id = request.id,
                       .client = request.client,
@@ -38,7 +39,7 @@ void RequestLog::on_submitted(const Stream* stream, const EngineRequest& request
                       .traceparent = request.traceparent,
                       .choices = request.n,
                       .prompt_tokens = std::ssize(request.prompt_ids),
-                      .came_ns = came_ns};
+                      .submitted_ns = submitted_ns};
 }
 
 void RequestLog::on_started(const Stream* stream, int64_t now_ns) {
@@ -71,9 +72,9 @@ void RequestLog::on_closed(const Stream* stream, const absl::Status& status, int
                         {"prompt_tokens", entry.prompt_tokens},
                         {"completion_tokens", entry.completion_tokens},
                         {"cached_tokens", entry.cached_tokens}};
-  if (entry.started_ns) fields["queue_ms"] = in_ms(*entry.started_ns - entry.came_ns);
-  if (entry.first_token_ns) fields["ttft_ms"] = in_ms(*entry.first_token_ns - entry.came_ns);
-  fields["total_ms"] = in_ms(now_ns - entry.came_ns);
+  if (entry.started_ns) fields["queue_ms"] = in_ms(*entry.started_ns - entry.submitted_ns);
+  if (entry.first_token_ns) fields["ttft_ms"] = in_ms(*entry.first_token_ns - entry.submitted_ns);
+  fields["total_ms"] = in_ms(now_ns - entry.submitted_ns);
   if (!entry.traceparent.empty()) fields["traceparent"] = entry.traceparent;
   log_fields("request", fields);
 }

@@ -21,7 +21,8 @@ void log_refused(std::string_view client, std::string_view endpoint, std::string
 // An engine observer. A request that arrives while the log's level is above info has no line.
 class RequestLog final : public EngineObserver {
  public:
-  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request,
+                    int64_t submitted_ns) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
   void on_closed(const Stream* stream, const absl::Status& status, int64_t now_ns) override;
@@ -37,7 +38,7 @@ class RequestLog final : public EngineObserver {
     int64_t completion_tokens = 0;
     int64_t cached_tokens = 0;
     FinishReason finish_reason = FinishReason::kNone;  // The last one of all choices.
-    int64_t came_ns = 0;
+    int64_t submitted_ns = 0;
     std::optional<int64_t> started_ns;
     std::optional<int64_t> first_token_ns;
   };

@@ -61,9 +61,10 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
 // ---- Events ----
 
 void EngineMetrics::on_submitted(const Stream* stream, const EngineRequest& request,
-                                 int64_t came_ns) {
-  requests_[stream] = {
-      .came_ns = came_ns, .prompt_tokens = std::ssize(request.prompt_ids), .choices = request.n};
+                                 int64_t submitted_ns) {
+  requests_[stream] = {.submitted_ns = submitted_ns,
+                       .prompt_tokens = std::ssize(request.prompt_ids),
+                       .choices = request.n};
   choices_.Observe(request.n);
   max_tokens_.Observe(request.max_tokens);
 }
@@ -85,7 +86,7 @@ void EngineMetrics::on_started(const Stream* stream, int64_t now_ns) {
   const auto found = requests_.find(stream);
   if (found == requests_.end() || found->second.started_ns != 0) return;
   found->second.started_ns = now_ns;
-  queue_s_.Observe(seconds(now_ns - found->second.came_ns));
+  queue_s_.Observe(seconds(now_ns - found->second.submitted_ns));
   set_aside(stream, false);
 }
 
@@ -98,7 +99,7 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
     streamed_tokens_ += std::ssize(event.token_ids);
     if (first) streamed_tokens_ += times.prompt_tokens - event.cached_tokens;
     if (first) {
-      first_token_s_.Observe(seconds(now_ns - times.came_ns));
+      first_token_s_.Observe(seconds(now_ns - times.submitted_ns));
       MutexLock lock(&mutex_);
       prompt_tokens_total_ += times.prompt_tokens;
     } else {
@@ -111,7 +112,7 @@ void EngineMetrics::on_event(const Stream* stream, const StreamEvent& event, int
 
 void EngineMetrics::observe_end(const RequestTimes& times, const StreamEvent& event,
                                 int64_t now_ns) {
-  request_s_.Observe(seconds(now_ns - times.came_ns));
+  request_s_.Observe(seconds(now_ns - times.submitted_ns));
   prompt_tokens_.Observe(event.prompt_tokens);
   generation_tokens_.Observe(event.completion_tokens);
   preemptions_.Observe(event.preemptions);
@@ -250,7 +251,7 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
   add_counter("prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
               static_cast<double>(stats.prefix.hits), families);
   add_counter("computed_prompt_tokens_total",
-              "Prompt tokens computed, those computed again included.",
+              "Tokens computed by prefill: those of prompts, and all that are computed again.",
               static_cast<double>(stats.prompt_tokens), families);
   add_counter("generation_tokens_total", "Tokens generated.",
               static_cast<double>(stats.completion_tokens), families);
@@ -338,7 +339,8 @@ void EngineMetrics::add_histograms(Families* families) const {
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
   add_histogram("iteration_tokens_total",
-                "Tokens of a step: sampled ones, and computed ones of prompts that end in it.",
+                "Tokens of a step: sampled ones, and the computed tokens of prompts whose first "
+                "token it gives.",
                 step_tokens_, families);
   add_histogram("request_num_preemptions", "How often an ended choice lost its pages.",
                 preemptions_, families);

@@ -41,7 +41,8 @@ class EngineMetrics final : public EngineObserver {
   // Names begin with `prefix` and a colon.
   EngineMetrics(std::string prefix, const std::string& model_name);
 
-  void on_submitted(const Stream* stream, const EngineRequest& request, int64_t came_ns) override;
+  void on_submitted(const Stream* stream, const EngineRequest& request,
+                    int64_t submitted_ns) override;
   void on_set_aside(const Stream* stream) override;
   void on_started(const Stream* stream, int64_t now_ns) override;
   void on_event(const Stream* stream, const StreamEvent& event, int64_t now_ns) override;
@@ -63,7 +64,7 @@ class EngineMetrics final : public EngineObserver {
   };
   // For a request that has not ended.
   struct RequestTimes {
-    int64_t came_ns = 0;
+    int64_t submitted_ns = 0;
     int64_t started_ns = 0;  // 0: not yet.
     int64_t prompt_tokens = 0;
     int64_t choices = 0;

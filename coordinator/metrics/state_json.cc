@@ -25,7 +25,7 @@ OrderedJson spare_json(const WorkerState& worker) {
           {"device", worker.device},
           {"isa", worker.isa},
           {"weight_bytes", worker.weight_bytes},
-          {"holds", worker.holds < 0 ? OrderedJson(nullptr) : OrderedJson(worker.holds)}};
+          {"holds", worker.covers < 0 ? OrderedJson(nullptr) : OrderedJson(worker.covers)}};
 }
 
 OrderedJson coordinator_json(const EngineTimes& times) {

@@ -17,8 +17,8 @@ OrderedJson worker_json(const WorkerState& worker) {
           {"data_address", worker.data_address},
           {"memory_bytes", worker.memory_bytes},
           {"weight_bytes", worker.weight_bytes},
-          {"holds", worker.holds < 0 ? OrderedJson(nullptr) : OrderedJson(worker.holds)},
-          {"holds_ms", worker.holds_ms},
+          {"holds", worker.covers < 0 ? OrderedJson(nullptr) : OrderedJson(worker.covers)},
+          {"holds_ms", worker.covers_ms},
           {"joined_ms", worker.joined_ms},
           {"heard_ms", worker.heard_ms}};
 }

@@ -82,7 +82,7 @@ OutputDelta OutputParser::finish(bool is_cut) {
   if (place_ == Place::kCalls) {
     calls_->finish(is_cut, &sink_);
     if (is_cut && has_tag_) {
-      sink_.drop_blanks();
+      sink_.drop_pending_blanks();
     } else {
       sink_.add_content(calls_->take_text());
     }

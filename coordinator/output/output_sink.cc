@@ -41,7 +41,7 @@ void OutputSink::add_thought(std::string_view text) {
 void OutputSink::end_thought() {
   thought_blanks_.clear();
   has_thought_ = false;
-  drop_blanks();
+  drop_pending_blanks();
 }
 
 // ---- Content ----
@@ -61,7 +61,7 @@ void OutputSink::add_content(std::string_view text) {
   }
 }
 
-void OutputSink::drop_blanks() {
+void OutputSink::drop_pending_blanks() {
   blanks_.clear();
   drops_blanks_ = true;
 }
@@ -75,7 +75,7 @@ void OutputSink::finish() {
 
 void OutputSink::begin_call(std::string_view name, std::string_view id) {
   ++calls_;
-  drop_blanks();
+  drop_pending_blanks();
   has_arguments_ = false;
   CallDelta* call = current();
   if (call == nullptr) return;

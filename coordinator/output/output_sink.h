@@ -45,7 +45,7 @@ class OutputSink {
   void add_content(std::string_view text);
   // Drops the blanks at the end of content. The next text is separated from it by its own blanks,
   // or else by a line break.
-  void drop_blanks();
+  void drop_pending_blanks();
   void begin_call(std::string_view name, std::string_view id = {});
   // Appends to the last call.
   void add_arguments(std::string_view text);

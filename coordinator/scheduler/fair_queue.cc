@@ -22,19 +22,19 @@ FairQueue::Share& FairQueue::share_of(const Sequence& sequence) {
 
 void FairQueue::settle(Share& share) {
   const auto ring = rings_.find(share.priority);
-  ByRound* place = nullptr;
+  ByRound* set = nullptr;
   if (!share.prompts.empty()) {
-    place = &ring->second.computing;
+    set = &ring->second.computing;
   } else if (!share.waiting.empty() && !share.blocked) {
     const Sequence& oldest = **share.waiting.begin();
-    place = oldest.has_begun() ? &ring->second.begun : &ring->second.fresh;
+    set = oldest.has_begun() ? &ring->second.begun : &ring->second.fresh;
   }
-  if (place != share.place) {
-    if (share.place != nullptr) share.place->erase(&share);
-    if (place != nullptr) place->insert(&share);
-    share.place = place;
+  if (set != share.set) {
+    if (share.set != nullptr) share.set->erase(&share);
+    if (set != nullptr) set->insert(&share);
+    share.set = set;
   }
-  if (place != nullptr || share.blocked) return;
+  if (set != nullptr || share.blocked) return;
   ring->second.shares.erase(share.client);
   if (ring->second.shares.empty()) rings_.erase(ring);
 }
@@ -110,8 +110,8 @@ void FairQueue::take(int64_t rows, bool all) {
   if (all) current_->prompts.pop_back();
   current_->rows_left = std::max<int64_t>(current_->rows_left - rows, 0);
   if (current_->rows_left == 0) {
-    current_->place->erase(current_);
-    current_->place = nullptr;
+    current_->set->erase(current_);
+    current_->set = nullptr;
     current_->round = ++rounds_;
   }
   settle(*current_);

@@ -78,7 +78,7 @@ class FairQueue {
     std::vector<Sequence*> prompts = {};  // In this step; the oldest is last.
     int64_t rows_left = 0;                // The rows that its quantum has left.
     bool blocked = false;                 // In this step.
-    ByRound* place = nullptr;             // The set of the Ring that has this share; null: none.
+    ByRound* set = nullptr;               // The set of the Ring that has this share; null: none.
   };
   struct Ring {
     std::unordered_map<std::string, Share> shares;  // By client.

@@ -114,11 +114,11 @@ Batch Scheduler::schedule() {
 void Scheduler::plan() {
   Room room;
   std::vector<Sequence*> prompts;
-  promised_ = 0;
+  reserved_pages_ = 0;
   blocked_ = nullptr;
   for (Sequence* sequence : running_) {
     compute_again_if_outgrown(*sequence);
-    promised_ += missing(*sequence);
+    reserved_pages_ += missing(*sequence);
     sequence->set_planned(sequence->remaining() == 1 ? 1 : 0);
     if (sequence->planned() == 0) prompts.push_back(sequence);
   }
@@ -217,7 +217,7 @@ int64_t Scheduler::missing(const Sequence& sequence) const {
 }
 
 bool Scheduler::fits(const Sequence& sequence) const {
-  const int64_t left = pages_.available() - promised_;
+  const int64_t left = pages_.available() - reserved_pages_;
   const int64_t needed = pages_.pages_for(sequence.length());
   return running() < limits_.running &&
          (needed <= left || needed - pages_.shared_if_started(sequence) <= left);
@@ -228,14 +228,14 @@ int64_t Scheduler::own_share() const { return std::max<int64_t>(running() / kCli
 bool Scheduler::must_wait(const Sequence& sequence) const {
   if (blocked_ == nullptr) return false;
   if (sequence.request().priority != blocked_->request().priority) return true;
-  if (alike_running(sequence) >= alike_running(*blocked_)) return true;
+  if (running_of_client(sequence) >= running_of_client(*blocked_)) return true;
   return starters() == FairQueue::Starters::kBegun && !sequence.has_begun();
 }
 
 FairQueue::Starters Scheduler::starters() const {
-  const int64_t alike = alike_running(*blocked_);
-  if (alike == 0) return FairQueue::Starters::kNone;
-  const bool only_begun = blocked_->has_begun() && alike <= own_share();
+  const int64_t of_client = running_of_client(*blocked_);
+  if (of_client == 0) return FairQueue::Starters::kNone;
+  const bool only_begun = blocked_->has_begun() && of_client <= own_share();
   return only_begun ? FairQueue::Starters::kBegun : FairQueue::Starters::kAll;
 }
 
@@ -249,7 +249,7 @@ bool Scheduler::start(Sequence* next) {
   free_slots_.pop_back();
   count_running(*next, 1);
   next->set_planned(0);
-  promised_ += missing(*next);
+  reserved_pages_ += missing(*next);
   running_.insert(std::upper_bound(running_.begin(), running_.end(), next, ServedBefore()), next);
   return true;
 }
@@ -258,9 +258,9 @@ bool Scheduler::start(Sequence* next) {
 // may be preempted, none is preempted.
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
-  const int64_t kept = std::max(alike_running(sequence) + 1, own_share());  // Per client.
-  std::unordered_map<std::string_view, int64_t> taken;                      // By client.
-  int64_t left = pages_.available() - promised_;
+  const int64_t kept = std::max(running_of_client(sequence) + 1, own_share());  // Per client.
+  std::unordered_map<std::string_view, int64_t> taken;                          // By client.
+  int64_t left = pages_.available() - reserved_pages_;
   const int64_t needed = pages_.pages_for(sequence.length()) - pages_.shared_if_started(sequence);
   std::vector<size_t> victims;
   for (size_t index = running_.size(); index-- > 1;) {
@@ -268,7 +268,7 @@ void Scheduler::make_room(const Sequence& sequence) {
     if (other.request().priority < priority) break;
     if (other.request().priority == priority) {
       int64_t& taken_of_it = taken[other.request().client];
-      if (alike_running(other) - taken_of_it <= kept) continue;
+      if (running_of_client(other) - taken_of_it <= kept) continue;
       ++taken_of_it;
     }
     victims.push_back(index);
@@ -279,7 +279,7 @@ void Scheduler::make_room(const Sequence& sequence) {
   }
 }
 
-int64_t Scheduler::alike_running(const Sequence& sequence) const {
+int64_t Scheduler::running_of_client(const Sequence& sequence) const {
   const EngineRequest& request = sequence.request();
   const auto found = running_by_client_.find({request.priority, request.client});
   return found == running_by_client_.end() ? 0 : found->second;
@@ -319,12 +319,12 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
 size_t Scheduler::victim_behind(size_t index) const {
   size_t victim = running_.size() - 1;
   const int32_t priority = running_[victim]->request().priority;
-  int64_t max = std::max(alike_running(*running_[victim]), own_share());
+  int64_t max = std::max(running_of_client(*running_[victim]), own_share());
   for (size_t other = victim - 1; other > index; --other) {
     if (running_[other]->request().priority != priority) break;
-    if (alike_running(*running_[other]) <= max) continue;
+    if (running_of_client(*running_[other]) <= max) continue;
     victim = other;
-    max = alike_running(*running_[other]);
+    max = running_of_client(*running_[other]);
   }
   return victim;
 }
@@ -334,7 +334,7 @@ void Scheduler::preempt(size_t index) {
   running_.erase(running_.begin() + static_cast<int64_t>(index));
   free_slots_.push_back(sequence->slot());
   count_running(*sequence, -1);
-  promised_ -= missing(*sequence);
+  reserved_pages_ -= missing(*sequence);
   pages_.leave(*sequence);
   sequence->preempt(/*for_others=*/true);
   queue_.add(sequence);

@@ -119,7 +119,7 @@ class Scheduler {
   size_t victim_behind(size_t index) const;
   void preempt(size_t index);
   // How many sequences of its client and priority run.
-  int64_t alike_running(const Sequence& sequence) const;
+  int64_t running_of_client(const Sequence& sequence) const;
   void count_running(const Sequence& sequence, int64_t change);
   int64_t own_share() const;
   // Whether this step had no room for `blocked_`, and `sequence` must not start before it.
@@ -138,7 +138,7 @@ class Scheduler {
   FairQueue queue_;
   FullDraws full_draws_;
   std::map<std::pair<int32_t, std::string>, int64_t> running_by_client_;  // By priority and client.
-  int64_t promised_ = 0;               // Available pages that running sequences still need.
+  int64_t reserved_pages_ = 0;         // Available pages that running sequences still need.
   const Sequence* blocked_ = nullptr;  // No room for it in this step; its client runs fewest.
   // By a request's first choice: the other choices, which wait for it.
   std::unordered_map<const Sequence*, std::vector<Sequence*>> followers_;

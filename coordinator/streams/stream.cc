@@ -50,7 +50,7 @@ int64_t bytes_of(const StreamEvent& event) {
   return static_cast<int64_t>(bytes);
 }
 
-bool UnreadRoom::take(int64_t bytes) {
+bool UnreadLimit::take(int64_t bytes) {
   if (left_.fetch_sub(bytes) >= bytes) return true;
   left_ += bytes;
   return false;
@@ -64,7 +64,7 @@ Stream::~Stream() {
 absl::Status Stream::take_room(const StreamEvent& event) {
   const int64_t bytes = bytes_of(event);
   if (shares(event)) {
-    if (rooms_->scores.take(bytes)) return absl::OkStatus();
+    if (unread_limits_->scores.take(bytes)) return absl::OkStatus();
     return resource_exhausted(
         "the readers are too slow: there is no room for {} more bytes of log-probabilities of "
         "prompts; read them as they arrive, or try again later",
@@ -77,14 +77,14 @@ absl::Status Stream::take_room(const StreamEvent& event) {
         "{} and {} more; read tokens as they arrive",
         max_unread_bytes_, unread, event.index, bytes);
   }
-  if (rooms_ != nullptr && !rooms_->others.take(bytes)) {
+  if (unread_limits_ != nullptr && !unread_limits_->others.take(bytes)) {
     if (unread > kLittleUnread) {
       return resource_exhausted(
           "the readers are too slow: unread bytes of all answers must be at most {} together; read "
           "tokens as they arrive",
           kMaxAllUnreadBytes);
     }
-    rooms_->others.take_anyway(bytes);
+    unread_limits_->others.take_anyway(bytes);
   }
   unread += bytes;
   return absl::OkStatus();
@@ -92,10 +92,10 @@ absl::Status Stream::take_room(const StreamEvent& event) {
 
 void Stream::give_back(const StreamEvent& event) {
   if (shares(event)) {
-    rooms_->scores.give_back(bytes_of(event));
+    unread_limits_->scores.give_back(bytes_of(event));
   } else {
     unread_bytes_[event.index] -= bytes_of(event);
-    if (rooms_ != nullptr) rooms_->others.give_back(bytes_of(event));
+    if (unread_limits_ != nullptr) unread_limits_->others.give_back(bytes_of(event));
   }
 }
 

@@ -74,9 +74,9 @@ inline constexpr int64_t kMaxUnreadScoresBytes = 64 << 20;
 inline constexpr int64_t kMaxAllUnreadBytes = 256 << 20;
 
 // The memory that is left for unread events of all streams. Thread-safe.
-class UnreadRoom {
+class UnreadLimit {
  public:
-  explicit UnreadRoom(int64_t max_bytes) : left_(max_bytes) {}
+  explicit UnreadLimit(int64_t max_bytes) : left_(max_bytes) {}
   bool take(int64_t bytes);                            // False: there is no room.
   void take_anyway(int64_t bytes) { left_ -= bytes; }  // The room may become negative.
   void give_back(int64_t bytes) { left_ += bytes; }
@@ -88,18 +88,18 @@ class UnreadRoom {
 // The memory for unread events that all streams share. Log-probabilities of prompts arrive as fast
 // as prompts are computed, so readers may fall behind further than with tokens. Therefore these
 // log-probabilities have a limit of their own.
-struct UnreadRooms {
-  UnreadRoom scores{kMaxUnreadScoresBytes};
-  UnreadRoom others{kMaxAllUnreadBytes};
+struct UnreadLimits {
+  UnreadLimit scores{kMaxUnreadScoresBytes};
+  UnreadLimit others{kMaxAllUnreadBytes};
 };
 
 // Thread-safe. Shared by the engine and the reader.
 class Stream {
  public:
-  // Without `rooms`, `max_unread_bytes` is the only limit, also for log-probabilities of prompts.
+  // Without `limits`, `max_unread_bytes` is the only limit, also for log-probabilities of prompts.
   explicit Stream(int64_t max_unread_bytes = kMaxUnreadBytes,
-                  std::shared_ptr<UnreadRooms> rooms = nullptr)
-      : max_unread_bytes_(max_unread_bytes), rooms_(std::move(rooms)) {}
+                  std::shared_ptr<UnreadLimits> limits = nullptr)
+      : max_unread_bytes_(max_unread_bytes), unread_limits_(std::move(limits)) {}
   ~Stream();
 
   // The engine's side: append() and close() do not call the listener, notify() does. Nothing is
@@ -127,14 +127,14 @@ class Stream {
 
  private:
   bool shares(const StreamEvent& event) const {
-    return rooms_ != nullptr && !event.prompt_logprobs.empty();
+    return unread_limits_ != nullptr && !event.prompt_logprobs.empty();
   }
   absl::Status take_room(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void give_back(const StreamEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t end() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return begin_ + events_.size(); }
 
   const int64_t max_unread_bytes_;
-  const std::shared_ptr<UnreadRooms> rooms_;
+  const std::shared_ptr<UnreadLimits> unread_limits_;
   mutable Mutex mutex_;
   mutable ConditionVariable changed_;                       // events_, closed_
   std::deque<StreamEvent> events_ ABSL_GUARDED_BY(mutex_);  // From offset begin_ on.

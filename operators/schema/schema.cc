@@ -74,10 +74,11 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
      .formula = "cos and sin of position * inv_freq, by the sequence's rope_length, times "
-                "factor: [cos | sin]; the position (position_row) is the row's own, or "
-                "held_position after the sequence's prefix, or 0 in the prefix and then 1, 2, ...; "
-                "with dynamic_length D: inv_freq of the base theta * (f * L / D - (f - 1))^(d / "
-                "(d - 2)), where f is dynamic_factor, d rotary_dim and L max(position + 1, D)",
+                "factor: [cos | sin]; position_row chooses the position, 0: the row's own, 1: the "
+                "row's own in the sequence's prefix and held_position after it, 2: 0 in the "
+                "prefix, then 1, 2, ...; with dynamic_length D: inv_freq of the base theta * (f * "
+                "L / D - (f - 1))^(d / (d - 2)), where f is dynamic_factor, d rotary_dim and L "
+                "max(position + 1, D)",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,

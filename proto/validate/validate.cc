@@ -114,7 +114,7 @@ absl::Status check_flat(const program::Weight& weight, const program::Piece& pie
       return fail("source_shape", "of 0 to 2^31 elements");
     }
   }
-  if (piece.row_begin() != 0 || piece.row_end() != 1) return fail("rows", "the one there is");
+  if (piece.row_begin() != 0 || piece.row_end() != 1) return fail("rows", "row 0 alone");
   if (piece.col_begin() < 0 || piece.col_begin() > piece.col_end() || piece.col_end() > elements) {
     return fail("columns", "ascending and inside source_shape");
   }
@@ -128,7 +128,7 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
   };
   if (piece.source().empty()) return fail("source", "named");
   if (!std::isfinite(piece.plus()) || (piece.plus() != 0 && weight.role() != program::NORM)) {
-    return fail("plus", "a finite number, and 0 but for a norm");
+    return fail("plus", "a finite number, and 0 except in a norm");
   }
   if (piece.flat()) return check_flat(weight, piece);
   const int dims = piece.source_shape_size();
@@ -155,12 +155,13 @@ absl::Status check_piece(const program::Weight& weight, const program::Piece& pi
   }
   const bool whole_rows = !piece.transpose() && piece.col_begin() == 0 && piece.col_end() == cols;
   if (piece.unit_rows() && (!whole_rows || is_row(weight.role()) || kinds > 0)) {
-    return fail("unit_rows", "false but for whole rows of a matrix");
+    return fail("unit_rows", "false except for whole rows of a matrix");
   }
   if (!piece.transpose()) return absl::OkStatus();
   if (is_row(weight.role())) return fail("transpose", "false for a row");
   const bool in_one = piece.row_end() - matrix_begin(piece) <= height;
-  return in_one ? absl::OkStatus() : fail("rows", "of one matrix of the stack to be transposed");
+  if (in_one) return absl::OkStatus();
+  return fail("rows", "within one matrix of the stack, because the piece is transposed");
 }
 
 DType dtype_of(const program::Weight& weight) { return static_cast<DType>(weight.dtype()); }

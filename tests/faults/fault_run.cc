@@ -16,8 +16,9 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr milliseconds kMeeting{60};  // Longer than ranks need from the assignment until they meet.
-constexpr milliseconds kHold{800};    // Shorter than the silence after which a rank is lost.
+// Longer than ranks need from the assignment until they meet.
+constexpr milliseconds kTimeToMeet{60};
+constexpr milliseconds kHold{800};  // Shorter than the silence after which a rank is lost.
 
 }  // namespace
 
@@ -121,7 +122,7 @@ void FaultRun::approach(const Fault& fault) {
   };
   if (fault.phase == Phase::kLoading) return load_for(delay);
   // A null step takes a millisecond. It takes longer while a rank with nothing to load is stopped.
-  load_for(kMeeting);
+  load_for(kTimeToMeet);
   if (options_.workers > 1) held_ = server_->worker((fault.healing_rank + 1) % options_.workers);
   if (held_ != 0) kill(held_, SIGSTOP);
   load_for(kHold);
@@ -272,8 +273,8 @@ absl::Status FaultRun::tidy(Clock::time_point deadline) {
   } while (!odd.empty() && Clock::now() < deadline);
   if (!odd.empty()) return absl::InternalError("the server serves, but " + odd);
   for (const auto& stranger : strangers_) {
-    if (stranger->is_unwelcome() && !stranger->complaint().empty()) {
-      return absl::InternalError(stranger->complaint());
+    if (stranger->is_unwelcome() && !stranger->error().empty()) {
+      return absl::InternalError(stranger->error());
     }
   }
   strangers_.clear();

@@ -71,22 +71,22 @@ void Stranger::run(const JoinPoint& at, int workers) {
   if (kind_ == StrangerKind::kWrongToken) {
     const grpc::Status status = join_without_token(at.address);
     if (status.error_code() != grpc::StatusCode::PERMISSION_DENIED) {
-      complaint_ = fmt::format("a wrong token got code {}: {}",
-                               static_cast<int>(status.error_code()), status.error_message());
+      error_ = fmt::format("a wrong token got code {}: {}", static_cast<int>(status.error_code()),
+                           status.error_message());
     }
     return;
   }
   absl::StatusOr<std::unique_ptr<Link>> link =
       dial({.coordinator = at.address, .token = at.token}, {});
   if (!link.ok()) {
-    complaint_ = "a stranger with the token could not join: " + message_of(link.status());
+    error_ = "a stranger with the token could not join: " + message_of(link.status());
     return;
   }
   link_ = *std::move(link);
   std::thread heart([this, workers] { introduce(workers); });
   const std::string refusal = read_refusal();
   if (!leaving_ && refusal.find(reason_for(kind_)) == std::string::npos) {
-    complaint_ = fmt::format("the refusal must say \"{}\", not \"{}\"", reason_for(kind_), refusal);
+    error_ = fmt::format("the refusal must say \"{}\", not \"{}\"", reason_for(kind_), refusal);
   }
   leaving_ = true;
   heart.join();

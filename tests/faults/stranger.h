@@ -33,7 +33,7 @@ class Stranger {
 
   bool ended() const { return ended_; }
   // After it ended: "" if the coordinator refused it correctly; otherwise the error.
-  const std::string& complaint() const { return complaint_; }
+  const std::string& error() const { return error_; }
   // True if the coordinator must disconnect the stranger; false: the test ends it.
   bool is_unwelcome() const { return kind_ != StrangerKind::kMute; }
 
@@ -46,7 +46,7 @@ class Stranger {
   const StrangerKind kind_;
   std::atomic<bool> ended_{false};
   std::atomic<bool> leaving_{false};
-  std::string complaint_;
+  std::string error_;
   std::unique_ptr<Link> link_;  // Null if the stranger could not join.
   std::thread thread_;
 };

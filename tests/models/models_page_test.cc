@@ -40,8 +40,8 @@ A key of config.json has the same meaning as in transformers. So `dual_chunk_att
 YaRN's `attn_factor` are ignored; some servers multiply by `attn_factor`.
 
 For these models the text part runs. The object `text_config`, `language_config` or `llm_config` of
-config.json describes it, or the whole file does; `model_type` there stands for one of the
-architectures above. Vision and audio parts are not read.
+config.json describes this part, or the whole file does. The `model_type` of the object or of the
+file names one of the architectures above. Vision and audio parts are not read.
 
 )";
 constexpr char kRefused[] = R"(

@@ -101,7 +101,7 @@ def short_part(results):
         parts.append(table(["case", "lockstep", "PyTorch", "ratio"], cases))
     others = list(other_rows(results))
     if others:
-        parts.append("Other ways, tokens per second:\n")
+        parts.append("Other settings, tokens per second:\n")
         parts.append(table(["case", "bfloat16", "--fast", "q4", "no graphs"], others))
     failed = [test for step in results["steps"] for test in step.get("failed_tests", [])]
     if failed:

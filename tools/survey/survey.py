@@ -65,7 +65,8 @@ def names_differ(found, wanted):
     shapes = [name for name in sorted(wanted.keys() & found.keys())
               if wanted[name] != found[name]]
     said = [f"{len(names)} {what}: {', '.join(names[:3])}"
-            for what, names in (("tensors are not read", missing), ("are not there", extra),
+            for what, names in (("tensors are not read", missing),
+                                ("are missing in transformers", extra),
                                 ("have other shapes", shapes)) if names]
     return ", ".join(said)
 

@@ -301,7 +301,7 @@ function showFacts(state, rate) {
     ["preemptions", state.preemptions],
     ["context", `${state.context_length} tokens`],
     ["numeric class", state.numeric_class],
-    ["cut by", state.strategy],
+    ["strategy", state.strategy],
     ["group", `number ${state.epoch}, ${counted(state.ranks.length, "rank")}`],
   ];
   $("facts").replaceChildren(...facts.flatMap(([name, value]) => [

@@ -11,7 +11,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 // Counts polls, not time: while the process is suspended, neither this thread nor the call's thread
 // advances.
-constexpr int kLooksBeforeEnd = 20;
+constexpr int kPollsBeforeEnd = 20;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Watchdog::~Watchdog() {
 void Watchdog::begin(Clock::time_point deadline) {
   const std::lock_guard lock(mutex_);
   calling_ = true;
-  looks_ = 0;
+  polls_ = 0;
   deadline_ = deadline;
 }
 
@@ -44,7 +44,7 @@ void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     const bool late = Clock::now() > deadline_, ends = aborted();
-    const bool waits = calling_ && ++looks_ > kLooksBeforeEnd;
+    const bool waits = calling_ && ++polls_ > kPollsBeforeEnd;
     if (waits && verdict_ == Verdict::kInTime && (late || ends)) {
       verdict_ = ends ? Verdict::kAborted : Verdict::kLate;
       end_();

@@ -51,7 +51,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool calling_ = false;
-  int looks_ = 0;  // Polls during the current call.
+  int polls_ = 0;  // Polls during the current call.
   bool stopped_ = false;
   Clock::time_point deadline_;
   Verdict verdict_ = Verdict::kInTime;

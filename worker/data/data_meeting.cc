@@ -126,7 +126,9 @@ void Dialler::receive_answer(Clock::time_point now) {
     return give_up(now, "the process there does not know the key of this epoch");
   }
   if (decides()) {
-    if (!args_.port->claim(rank_)) return give_up(now, "it has connected the other way");
+    if (!args_.port->claim(rank_)) {
+      return give_up(now, "the connection that the other rank dialled is used");
+    }
     claimed_ = true;
   }
   const DataProof proof = handshake_.proof(args_.epoch.key);

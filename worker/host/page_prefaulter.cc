@@ -14,8 +14,9 @@ namespace {
 
 constexpr int64_t kMemoryPage = 4096;
 constexpr int64_t kPiece = int64_t{2} << 20;  // Bytes over all layers that are touched at a time.
-constexpr std::chrono::microseconds kFound{20};  // If it took less, the memory was already there.
-constexpr int kRest = 20;                        // A pause is this many times the work before it.
+// If populating memory took less time, the memory was already mapped.
+constexpr std::chrono::microseconds kAlreadyMapped{20};
+constexpr int kRest = 20;  // A pause is this many times the work before it.
 
 // Bytes of a page in all layers.
 int64_t page_bytes(const std::vector<StateView>& views) {
@@ -85,7 +86,7 @@ bool PagePrefaulter::populate(int64_t first, int64_t end) {
 
 bool PagePrefaulter::rest_after(std::chrono::nanoseconds work) {
   const MutexLock lock(&mutex_);
-  if (wanted_ == ahead_ || work < kFound) return !stopping_;
+  if (wanted_ == ahead_ || work < kAlreadyMapped) return !stopping_;
   const auto end = std::chrono::steady_clock::now() + kRest * work;
   while (!stopping_ && changed_.wait_until(&mutex_, end)) {
   }

@@ -225,8 +225,9 @@ absl::Status ShapeTrials::try_rows(const KernelEntry& kernel, const Weights& wei
   TriedRows tried{.rows = rows, .cols = cols, .error = worst.error};
   if (worst.error > 1) {
     trial->verdict = Verdict::kRefused;
-    trial->problem = fmt::format("of {} rows, row {}, column {} is off by {:.3g} times its bound",
-                                 rows, worst.row, worst.col, worst.error);
+    trial->problem =
+        fmt::format("with {} rows, the error of row {}, column {} is {:.3g} times its bound", rows,
+                    worst.row, worst.col, worst.error);
   } else if (place_.same_bits && whole->rows > 0) {
     const Worst other = compare_bits(found, *whole);
     if (other.error > 0) {

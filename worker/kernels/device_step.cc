@@ -28,7 +28,8 @@ DeviceStep::Place<T> DeviceStep::room(int64_t count) {
   const int64_t begin = used_;
   used_ += (count * static_cast<int64_t>(sizeof(T)) + kAlign - 1) / kAlign * kAlign;
   if (used_ > bytes_) return {nullptr, nullptr};
-  return {reinterpret_cast<T*>(here_.data() + begin), reinterpret_cast<T*>(there_.data() + begin)};
+  return {reinterpret_cast<T*>(staging_memory_.data() + begin),
+          reinterpret_cast<T*>(device_memory_.data() + begin)};
 }
 
 template <typename T>
@@ -43,11 +44,11 @@ bool DeviceStep::reserve(int64_t bytes) {
   if (bytes <= bytes_) return true;
   const int64_t wanted = std::max({bytes, 2 * bytes_, kMinBytes});
   bytes_ = 0;
-  there_ = DeviceMemory();  // Releases the old memory first.
-  here_ = StagingMemory();
-  there_ = DeviceMemory(device_, wanted);
-  here_ = StagingMemory(device_, wanted);
-  if (here_.data() == nullptr || there_.data() == nullptr) return false;
+  device_memory_ = DeviceMemory();  // Releases the old memory first.
+  staging_memory_ = StagingMemory();
+  device_memory_ = DeviceMemory(device_, wanted);
+  staging_memory_ = StagingMemory(device_, wanted);
+  if (staging_memory_.data() == nullptr || device_memory_.data() == nullptr) return false;
   bytes_ = wanted;
   return true;
 }
@@ -118,20 +119,21 @@ StepView* DeviceStep::take(const StepView& step) {
     if (!reserve(used_)) return nullptr;
     lay_out(step);
   }
-  device_.copy_in(there_.data(), here_.data(), answers_begin_);
+  device_.copy_in(device_memory_.data(), staging_memory_.data(), answers_begin_);
   return &view_;
 }
 
 template <typename T>
 const T* DeviceStep::returned(const T* there) const {
-  return reinterpret_cast<const T*>(here_.data() +
-                                    (reinterpret_cast<const std::byte*>(there) - there_.data()));
+  return reinterpret_cast<const T*>(
+      staging_memory_.data() + (reinterpret_cast<const std::byte*>(there) - device_memory_.data()));
 }
 
 const char* DeviceStep::give(StepView& step) {
   const int64_t request_bytes = step.output_count * static_cast<int64_t>(sizeof(OutputSpec));
-  device_.copy_out(here_.data() + requests_begin_, there_.data() + requests_begin_, request_bytes);
-  device_.copy_out(here_.data() + answers_begin_, there_.data() + answers_begin_,
+  device_.copy_out(staging_memory_.data() + requests_begin_,
+                   device_memory_.data() + requests_begin_, request_bytes);
+  device_.copy_out(staging_memory_.data() + answers_begin_, device_memory_.data() + answers_begin_,
                    used_ - answers_begin_);
   if (const char* failure = device_.synchronize(); failure != nullptr) return failure;
   const int64_t columns = sizes_.slice_columns, blocks = blocks_of(columns);

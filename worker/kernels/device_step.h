@@ -69,8 +69,8 @@ class DeviceStep {
 
   Device& device_;
   const StepSizes sizes_;
-  StagingMemory here_;
-  DeviceMemory there_;
+  StagingMemory staging_memory_;
+  DeviceMemory device_memory_;
   int64_t bytes_ = 0;
   int64_t used_ = 0;
   int64_t requests_begin_ = 0;

@@ -97,7 +97,7 @@ void SessionCore::on_assignment(uint64_t epoch, cluster::Assignment assignment) 
   epoch_ = epoch;
   phase_ = Phase::kChecking;
   serves_ = false;
-  holds_ = false;
+  preloaded_ = false;
   task_ = {epoch, std::make_shared<const cluster::Assignment>(std::move(assignment))};
   bytes_reported_ = 0;
   run_next();
@@ -197,7 +197,7 @@ void SessionCore::run_load(const Task& task, const std::string& stamp) {
                     !fault_point("session.forget_weights");
   const bool keep = same && in_memory_->program == assignment.program().SerializeAsString();
   if (!same) *in_memory_ = {};
-  holds_ &= keep;
+  preloaded_ &= keep;
   run({.kind = task.preload ? Work::kPreload : Work::kLoad, .keep = keep, .reuse = same && !keep},
       task);
 }
@@ -207,8 +207,8 @@ void SessionCore::on_preload_done(const Running& done, WorkResult result) {
   if (!preload_.has_value() || preload_->assignment != done.task.assignment) return;
   if (result.status.ok() && done.kind == Work::kCheck) return run_load(*preload_, result.stamp);
   preload_.reset();
-  holds_ = result.status.ok();
-  if (!holds_) {
+  preloaded_ = result.status.ok();
+  if (!preloaded_) {
     *result.reply.mutable_preloaded()->mutable_failure() = failure_of(result.status).failure();
   }
   send(done.task.epoch, std::move(result.reply));
@@ -293,7 +293,7 @@ void SessionCore::end_if_idle() {
 }
 
 bool SessionCore::ready() const {
-  return !ending_.has_value() && (phase_ == Phase::kOver ? holds_ : serves_);
+  return !ending_.has_value() && (phase_ == Phase::kOver ? preloaded_ : serves_);
 }
 
 // --- Unrequested messages

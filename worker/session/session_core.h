@@ -104,7 +104,7 @@ class SessionCore {
   Task task_;                                      // The task of the epoch.
   bool serves_ = false;                            // A step was answered; the null step is first.
   std::optional<Task> preload_;                    // Only between epochs.
-  bool holds_ = false;                             // The weights of the last preload are in memory.
+  bool preloaded_ = false;                         // The weights of the last preload are in memory.
   std::deque<cluster::CoordinatorMessage> queue_;  // Messages of the epoch, run in order.
   std::optional<Running> running_;
   int64_t bytes_reported_ = 0;

@@ -286,8 +286,8 @@ absl::Status PackedCache::make_room(int64_t bytes) const {
   std::error_code error;
   const fs::space_info space = fs::space(options_.folder, error);
   if (!error && static_cast<int64_t>(space.available / 2) < bytes) {
-    return failed_precondition("needs twice {} of free disk space, found {}", memory_text(bytes),
-                               memory_text(space.available));
+    return failed_precondition("free disk space must be at least twice {}, found {}",
+                               memory_text(bytes), memory_text(space.available));
   }
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ void ClusterCore::try_grow(int64_t now) {
   if (over_ || epoch_.phase != Epoch::Phase::kFormed) return;
   const int ranks = regroup_.growth(now, members_, epoch_.links, epoch_.info.numeric_class);
   if (ranks == 0) return;
-  regroup_.grows(now, ranks);
+  regroup_.begin_growth(now, ranks);
   fail_epoch(now, absl::AbortedError(fmt::format("the group grows to {} ranks", ranks)));
 }
 

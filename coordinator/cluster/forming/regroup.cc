@@ -62,7 +62,7 @@ void Regroup::group_lost(int64_t now) {
   }
 }
 
-void Regroup::grows(int64_t now, int ranks) {
+void Regroup::begin_growth(int64_t now, int ranks) {
   grown_at_ = INT64_MIN;
   ignore_failures_before_ = forgiven(now);
   growing_to_ = ranks;

@@ -30,16 +30,16 @@ class Regroup {
   void left(int64_t now);
   void wanted(int64_t now, const GroupRequirements& requirements);
   // A group of these `links` cannot be compiled, or one of its ranks could not load. If it was the
-  // group of grows(), the same workers are not tried again for regrow_ms. If it was another group
-  // of fewer ranks than the full number, the time is regrow_ms or 6 s, whichever is longer; but if
-  // memory was the reason, no group of as many ranks or fewer is tried until then, or until a
-  // worker joins.
+  // group of begin_growth(), the same workers are not tried again for regrow_ms. If it was another
+  // group of fewer ranks than the full number, the time is regrow_ms or 6 s, whichever is longer;
+  // but if memory was the reason, no group of as many ranks or fewer is tried until then, or until
+  // a worker joins.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
   void formed(int64_t now, int ranks);
   // The formed group is over.
   void group_lost(int64_t now);
   // The group was ended to form one of `ranks` ranks.
-  void grows(int64_t now, int ranks);
+  void begin_growth(int64_t now, int ranks);
   void note_demand(Demand demand) { demand_ = demand; }
 
   // ---- Decisions ----

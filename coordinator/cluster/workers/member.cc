@@ -44,8 +44,8 @@ WorkerState state_of(const Member& member, int64_t now) {
           .data_address = hello.data_address(),
           .memory_bytes = hello.memory_bytes(),
           .weight_bytes = member.loaded ? member.weight_bytes : 0,
-          .holds = holds ? member.cover.rank : -1,
-          .holds_ms = holds ? now - member.cover.since : 0,
+          .covers = holds ? member.cover.rank : -1,
+          .covers_ms = holds ? now - member.cover.since : 0,
           .joined_ms = now - member.joined_at,
           .heard_ms = now - member.received_at};
 }

@@ -26,8 +26,8 @@ struct WorkerState {
   int64_t memory_bytes = 0;
 
   int64_t weight_bytes = 0;  // In its memory, possibly for a later group.
-  int holds = -1;            // The rank whose weights it preloaded; -1: none.
-  int64_t holds_ms = 0;      // Since these weights were loaded.
+  int covers = -1;           // The rank whose weights it preloaded; -1: none.
+  int64_t covers_ms = 0;     // Since these weights were loaded.
   int64_t joined_ms = 0;     // Since it joined.
   int64_t heard_ms = 0;      // Since its last message.
 };

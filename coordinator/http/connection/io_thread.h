@@ -95,8 +95,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Closes a connection at random, so that nobody can time the moment, of the network with the most
-  // connections.
+  // Closes a connection of the network with the most connections. The choice is random, so that no
+  // client can time it.
   void close_one();
 
   // For its own thread.

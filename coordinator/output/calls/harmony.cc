@@ -50,7 +50,7 @@ void Harmony::add_text(char c, OutputSink* sink) {
       if (header_ == kRecipient) place_ = Place::kHeader;
       if (kRecipient.starts_with(header_)) return;
       place_ = Place::kContent;  // The text has no header.
-      sink->drop_blanks();
+      sink->drop_pending_blanks();
       return sink->add_content(std::exchange(header_, {}));
     case Place::kHeader:
       if (header_.size() < kMaxHeader) header_ += c;
@@ -114,7 +114,7 @@ void Harmony::begin_body(OutputSink* sink) {
     sink->begin_thought();
   } else {
     place_ = Place::kContent;
-    sink->drop_blanks();
+    sink->drop_pending_blanks();
   }
 }
 

@@ -31,8 +31,8 @@ absl::StatusOr<std::vector<Span>> cut_at_matches(size_t size, Search search, Ste
     }
     // \K may move a match's beginning to before the search's start, or after the match's end.
     if (begin < covered || begin > end) {
-      return invalid_argument("a pattern's match begins at {}, before the end of the last, {}",
-                              begin, covered);
+      return invalid_argument("a pattern's match: must begin between {} and its end, {}, found {}",
+                              covered, end, begin);
     }
     if (covered != begin) spans.push_back({covered, begin, false});
     spans.push_back({begin, end, true});

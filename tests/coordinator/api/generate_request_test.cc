@@ -191,7 +191,7 @@ TEST_F(GenerateRequestTest, IdsOfLogprobsAndAllowedIdsMustBeInTheVocabulary) {
   expect_refused("allowed_ids: must be token ids of 0 to 3071, found -1");
 }
 
-TEST_F(GenerateRequestTest, ABatchReadsItsSharedListsOnce) {
+TEST_F(GenerateRequestTest, ABatchReadsTheListsThatItsPromptsShareOnce) {
   for (int i = 0; i < 1 << 20; ++i) message_.add_allowed_ids(3 + i % 1000);
   for (int i = 0; i < 1024; ++i) message_.add_bad_words("word" + std::to_string(i));
   (*message_.mutable_logit_bias())[5] = 1;

@@ -61,7 +61,7 @@ TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNoOther) {
       return stats.pages_free == model.pages && stats.running == 0 && stats.waiting == 0;
     });
   }
-  EXPECT_THAT(cluster.lies(), IsEmpty());
+  EXPECT_THAT(cluster.broken_rules(), IsEmpty());
 }
 
 TEST(EngineFaultsTest, ACancelledRequestIsGoneBeforeTheNextStep) {
@@ -117,7 +117,7 @@ TEST(EngineFaultsTest, ALostGroupsRequestsGoOnWithTheNextOne) {
     EXPECT_EQ(engine.stats().group.epoch, static_cast<uint64_t>(round + 1));
     eventually([&] { return engine.stats().pages_free == 20; });
   }
-  EXPECT_THAT(cluster.lies(), IsEmpty());
+  EXPECT_THAT(cluster.broken_rules(), IsEmpty());
 }
 
 TEST(EngineFaultsTest, RequestsWithoutAGroupAreBoundedAndEndOnTime) {
@@ -314,7 +314,7 @@ TEST(EngineFaultsTest, AFetchOfLogitsThatLosesEveryGroupEndsOnlyItsRequest) {
   EXPECT_EQ(finish(*greedy)[0].tokens, alone.tokens);
   EXPECT_EQ(message_of(greedy->status()), "");
   EXPECT_EQ(cluster.groups(), 4);
-  EXPECT_THAT(cluster.lies(), IsEmpty());
+  EXPECT_THAT(cluster.broken_rules(), IsEmpty());
 }
 
 TEST(EngineFaultsTest, NoErrorEndsTheEngineAfterAFirstGroup) {

@@ -224,8 +224,8 @@ TEST_F(EngineRecoveryTest, ProvenKernelsArePartOfTheClass) {
       EXPECT_EQ(finish(*streamed)[0].tokens.size(), 9u);
     } else {
       EXPECT_EQ(message_of(streamed->status()),
-                "the request ran with kernels 0a of numeric class cuda.exact.v1@x, the group at "
-                "hand has proven 0b");
+                "the request ran with kernels 0a of numeric class cuda.exact.v1@x, the "
+                "new group has proven kernels 0b");
     }
   }
 }
@@ -346,7 +346,7 @@ TEST(EngineFetchTest, ALossWhileLogitsAreFetchedChangesNoAnswer) {
   EXPECT_EQ(finish(*asked)[0].tokens, alone.tokens);
   EXPECT_EQ(finish(*greedy)[0].tokens.size(), 60u);
   EXPECT_EQ(cluster.groups(), 2);
-  EXPECT_THAT(cluster.lies(), testing::IsEmpty());
+  EXPECT_THAT(cluster.broken_rules(), testing::IsEmpty());
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST_F(EngineStuckTest, ARequestThatArrivesMeanwhileIsAnsweredAsUsual) {
   cluster_.hold(false);
   EXPECT_EQ(finish(*late)[0].tokens, alone);
   EXPECT_EQ(finish(*stuck)[0].tokens.size(), 100u);
-  EXPECT_THAT(cluster_.lies(), testing::IsEmpty());
+  EXPECT_THAT(cluster_.broken_rules(), testing::IsEmpty());
 }
 
 TEST_F(EngineStuckTest, ADrainEnds) {

@@ -26,7 +26,7 @@ class Served {
       : cluster_(model), engine_(&cluster_, tokenizer, options) {
     EXPECT_TRUE(engine_.wait_ready().ok());
   }
-  ~Served() { EXPECT_THAT(cluster_.lies(), IsEmpty()); }
+  ~Served() { EXPECT_THAT(cluster_.broken_rules(), IsEmpty()); }
 
   std::shared_ptr<Stream> submit(const EngineRequest& request) {
     absl::StatusOr<std::shared_ptr<Stream>> stream = engine_.submit(request);

@@ -222,7 +222,7 @@ TEST_F(EngineMetricsTest, TheStateForTheWebPageNamesEachRankAndItsBytes) {
 TEST_F(EngineMetricsTest, TheStateForTheWebPageNamesSparesAndTheRanksThatTheyCover) {
   const std::vector<WorkerState> workers = {
       {.rank = 0, .pid = 11},
-      {.role = WorkerState::Role::kSpare, .pid = 12, .weight_bytes = 70, .holds = 1},
+      {.role = WorkerState::Role::kSpare, .pid = 12, .weight_bytes = 70, .covers = 1},
       {.role = WorkerState::Role::kWaiting, .pid = 13}};
   const nlohmann::json state = nlohmann::json::parse(metrics_.state_json(stats_, workers));
   ASSERT_EQ(state["spares"].size(), 2u);

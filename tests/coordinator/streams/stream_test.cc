@@ -61,7 +61,7 @@ TEST(StreamTest, LogProbabilitiesOfPromptsHaveOneBoundForAllStreams) {
   StreamEvent event;
   event.prompt_logprobs.assign(64, std::vector<Logprob>(21));
   const int64_t bytes = bytes_of(event);
-  const std::shared_ptr<UnreadRooms> unread(new UnreadRooms{.scores = UnreadRoom(3 * bytes)});
+  const std::shared_ptr<UnreadLimits> unread(new UnreadLimits{.scores = UnreadLimit(3 * bytes)});
   Stream stream(/*max_unread_bytes=*/bytes / 2, unread);
   auto other = std::make_unique<Stream>(bytes / 2, unread);
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(stream.append(event).ok()) << "above the bound of tokens";
@@ -82,7 +82,7 @@ TEST(StreamTest, AllUnreadBytesHaveABoundThatCutsOnlySlowReaders) {
   StreamEvent large;
   large.text.assign(10'000, 'a');
   const int64_t bytes = bytes_of(large);
-  const std::shared_ptr<UnreadRooms> unread(new UnreadRooms{.others = UnreadRoom(3 * bytes)});
+  const std::shared_ptr<UnreadLimits> unread(new UnreadLimits{.others = UnreadLimit(3 * bytes)});
   Stream slow(/*max_unread_bytes=*/100 * bytes, unread);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(slow.append(large).ok());
   EXPECT_EQ(slow.append(large).code(), absl::StatusCode::kResourceExhausted);

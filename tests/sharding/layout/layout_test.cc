@@ -99,7 +99,7 @@ TEST(LayoutTest, ACombinationKeepsTheLayoutOfItsRoutes) {
 }
 
 // Rank 1's part of three experts of 24 rows: 12 of each.
-TEST(CutTest, EachExpertIsSplitInAStackAndInSeparateTensors) {
+TEST(SplitPiecesTest, EachExpertIsSplitInAStackAndInSeparateTensors) {
   Fixture f;
   const Routes routes = f.graph.route(f.graph.router(f.x, "gate", 3), {.chosen = 2});
   f.graph.expert_linear(f.x, routes, {.count = 3, .name = "experts.*.up"}, kFfn, true);
@@ -142,7 +142,7 @@ TEST(CutTest, EachExpertIsSplitInAStackAndInSeparateTensors) {
 }
 
 // A parameter of three matrices that are one piece. A pass may merge pieces this way.
-TEST(CutTest, APieceOfSeveralMatricesIsSplitInsideEachMatrix) {
+TEST(SplitPiecesTest, APieceOfSeveralMatricesIsSplitInsideEachMatrix) {
   Parameter whole{.name = "w", .role = program::LINEAR_WEIGHT, .rows = kFfn, .cols = kHidden};
   whole.matrices = 3;
   program::Piece piece;
@@ -376,7 +376,7 @@ std::string show(const Parameter& parameter) {
   return text;
 }
 
-TEST(CutTest, RowsAreSplitAcrossPiecesAndColumnsInEachPiece) {
+TEST(SplitPiecesTest, RowsAreSplitAcrossPiecesAndColumnsInEachPiece) {
   const Parameter parameter{
       .name = "w",
       .role = program::LINEAR_WEIGHT,
@@ -391,7 +391,7 @@ TEST(CutTest, RowsAreSplitAcrossPiecesAndColumnsInEachPiece) {
   EXPECT_EQ(show(cut_rows(cut_rows(parameter, {2, 9}), {1, 6})), show(cut_rows(parameter, {3, 8})));
 }
 
-TEST(CutTest, PiecesOfARowAreSideBySide) {
+TEST(SplitPiecesTest, PiecesOfARowAreSideBySide) {
   const Parameter bias{.name = "b",
                        .role = program::BIAS,
                        .rows = {Axis::kNone, 1, 1},

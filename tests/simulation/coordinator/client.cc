@@ -27,7 +27,7 @@ Client::Client(World* world, EngineSide* engine, const FakeModel& model, int num
     : world_(*world), engine_(*engine), model_(model), number_(number), patient_(patient) {
   draw_request();
   cancels_ = !patient_ && world_.one_in(4);
-  hurries_ = !patient_ && world_.one_in(8);
+  has_deadline_ = !patient_ && world_.one_in(8);
   cancel_after_ = world_.between(0, 300);
   pause_ = world_.between(1, kLongestPause);
   if (!patient_ && world_.one_in(12)) {
@@ -76,7 +76,7 @@ void Client::draw_request() {
 
 void Client::submit() {
   offset_ = 0;
-  if (hurries_) request_.deadline_ms = world_.now() + world_.between(1, 400);
+  if (has_deadline_) request_.deadline_ms = world_.now() + world_.between(1, 400);
   choices_.assign(static_cast<size_t>(request_.n), {});
   absl::StatusOr<std::shared_ptr<Stream>> stream = engine_.submit(request_);
   if (!stream.ok()) {
@@ -182,7 +182,7 @@ void Client::take(const StreamEvent& event) {
 
 // Checks that the request ends at its deadline, with or without a group.
 void Client::check_deadline() {
-  if (!hurries_ || slow_) return;
+  if (!has_deadline_ || slow_) return;
   world_.after(request_.deadline_ms - world_.now() + 2 * kLongestPause, [this, stream = stream_] {
     if (stream_ != stream) return;
     world_.broken("client {}: its stream is still open {} ms after its deadline", number_,
@@ -202,7 +202,7 @@ bool Client::expected(const absl::Status& status) const {
     case absl::StatusCode::kCancelled:
       return all_finished && engine_.draining();
     case absl::StatusCode::kDeadlineExceeded:
-      return hurries_ && all_finished && world_.now() >= request_.deadline_ms;
+      return has_deadline_ && all_finished && world_.now() >= request_.deadline_ms;
     case absl::StatusCode::kResourceExhausted:
       return slow_;
     case absl::StatusCode::kDataLoss:

@@ -31,8 +31,8 @@ void RosterChecks::preloads(const Link& link, const cluster::CoordinatorMessage&
     if (other != &link && cover.rank < static_cast<int>(covers.size())) ++covers[cover.rank];
   }
   if (covers.at(rank) > *std::ranges::min_element(covers)) {
-    host_.world.broken("pid {} is asked to hold rank {}, as {} others", link.process.pid(), rank,
-                       covers[rank]);
+    host_.world.broken("pid {} must preload rank {}, which {} other spares cover already",
+                       link.process.pid(), rank, covers[rank]);
   }
   now_.covers[&link] = {.epoch = message.epoch(), .rank = rank};
 }

@@ -62,7 +62,7 @@ class FakeCluster::FakeGroup : public Group {
   absl::StatusOr<T> remember(absl::StatusOr<T> result) {
     if (!result.ok()) {
       MutexLock lock(&cluster_->mutex_);
-      cluster_->lies_.push_back(message_of(result.status()));
+      cluster_->broken_rules_.push_back(message_of(result.status()));
     }
     return result;
   }
@@ -143,9 +143,9 @@ void FakeCluster::refuse(absl::Status why) {
   changed_.notify_all();
 }
 
-std::vector<std::string> FakeCluster::lies() const {
+std::vector<std::string> FakeCluster::broken_rules() const {
   MutexLock lock(&mutex_);
-  return lies_;
+  return broken_rules_;
 }
 
 int64_t FakeCluster::logits_fetched() const {

@@ -44,7 +44,7 @@ class FakeCluster : public Cluster {
   void refuse(absl::Status why);
 
   // The errors that FakeWorkers has reported: each names a rule that a Step broke.
-  std::vector<std::string> lies() const;
+  std::vector<std::string> broken_rules() const;
   int64_t logits_fetched() const;
   int groups() const;
   int refusals() const;  // The number of times that form() has failed.
@@ -67,7 +67,7 @@ class FakeCluster : public Cluster {
   bool allowed_ ABSL_GUARDED_BY(mutex_) = true;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> lies_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> broken_rules_ ABSL_GUARDED_BY(mutex_);
   int64_t logits_fetched_ ABSL_GUARDED_BY(mutex_) = 0;
   int groups_ ABSL_GUARDED_BY(mutex_) = 0;
   int refusals_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -50,9 +50,9 @@ struct Lie {
   const char* message;
   std::function<void(cluster::Step&)> change;
 };
-class LieTest : public ::testing::TestWithParam<Lie> {};
+class InvalidStepTest : public ::testing::TestWithParam<Lie> {};
 
-TEST_P(LieTest, AnInvalidStepIsRefusedAndTheFaultIsNamed) {
+TEST_P(InvalidStepTest, AnInvalidStepIsRefusedAndTheFaultIsNamed) {
   cluster::Step step = honest_step();
   ASSERT_EQ(message_of(check_step(step, limits(), tables())), "");
   GetParam().change(step);
@@ -64,7 +64,7 @@ TEST_P(LieTest, AnInvalidStepIsRefusedAndTheFaultIsNamed) {
 using S = cluster::Step&;
 
 INSTANTIATE_TEST_SUITE_P(
-    Step, LieTest,
+    Step, InvalidStepTest,
     ::testing::ValuesIn(std::vector<Lie>{
         {"TokenBeyondVocab", "token of row 1 must be", [](S s) { s.set_tokens(1, 100); }},
         {"TokenNegative", "token of row 1 must be", [](S s) { s.set_tokens(1, -2); }},

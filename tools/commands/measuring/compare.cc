@@ -36,16 +36,16 @@ struct CompareFlags {
 using Ids = std::vector<int32_t>;
 
 // A model with its own workers, for one sequence at a time.
-class Computer {
+class ModelRunner {
  public:
-  static absl::StatusOr<std::unique_ptr<Computer>> start(const CompareFlags& flags,
-                                                         const ModelOptions& options,
-                                                         Interrupt& interrupt) {
+  static absl::StatusOr<std::unique_ptr<ModelRunner>> start(const CompareFlags& flags,
+                                                            const ModelOptions& options,
+                                                            Interrupt& interrupt) {
     ASSIGN_OR_RETURN(std::unique_ptr<Model> model, open_model(options));
     ASSIGN_OR_RETURN(ServiceOptions service, flags.run.service_options());
     service.cluster.assignment.set_max_pages(model->pages_of(flags.window));
     ASSIGN_OR_RETURN(FormedGroup group, FormedGroup::form(*model, std::move(service), interrupt));
-    return std::unique_ptr<Computer>(new Computer(std::move(model), std::move(group)));
+    return std::unique_ptr<ModelRunner>(new ModelRunner(std::move(model), std::move(group)));
   }
 
   const Model& model() const { return *model_; }
@@ -76,7 +76,7 @@ class Computer {
   }
 
  private:
-  Computer(std::unique_ptr<Model> model, FormedGroup group)
+  ModelRunner(std::unique_ptr<Model> model, FormedGroup group)
       : model_(std::move(model)), group_(std::move(group)) {}
 
   const std::unique_ptr<Model> model_;
@@ -122,8 +122,8 @@ void add_position(std::span<const float> exact, std::span<const float> other, in
   figures.surprise -= q[next];
 }
 
-absl::Status add_window(std::span<const int32_t> ids, int64_t chunk, Computer& exact,
-                        Computer& other, Figures& figures) {
+absl::Status add_window(std::span<const int32_t> ids, int64_t chunk, ModelRunner& exact,
+                        ModelRunner& other, Figures& figures) {
   const auto count = static_cast<int64_t>(ids.size());
   for (int64_t first = 0; first < count; first += chunk) {
     const int64_t rows = std::min(chunk, count - first);
@@ -181,7 +181,7 @@ double share_at(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
 }
 
-void report(const CompareFlags& flags, const Computer& exact, const Computer& other,
+void report(const CompareFlags& flags, const ModelRunner& exact, const ModelRunner& other,
             Figures& figures) {
   std::vector<double>& sorted = figures.divergences;
   std::sort(sorted.begin(), sorted.end());
@@ -247,10 +247,10 @@ absl::Status compare(const CompareFlags& flags, Interrupt& interrupt) {
   exact_options.dtype = "float32";
   exact_options.kv_dtype = "float32";
   exact_options.quantize.clear();
-  ASSIGN_OR_RETURN(const std::unique_ptr<Computer> exact,
-                   Computer::start(flags, exact_options, interrupt));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Computer> other,
-                   Computer::start(flags, options, interrupt));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ModelRunner> exact,
+                   ModelRunner::start(flags, exact_options, interrupt));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ModelRunner> other,
+                   ModelRunner::start(flags, options, interrupt));
   Figures figures;
   ProgressLine line;
   for (size_t i = 0; i < windows.size(); ++i) {

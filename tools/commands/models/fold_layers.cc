@@ -63,7 +63,7 @@ std::optional<int64_t> layer_of(std::string_view line) {
 }
 
 // The distance between two layers' indices, by kind of index.
-struct Moves {
+struct IndexShifts {
   std::array<std::optional<int64_t>, kKinds> by;
   bool places = false;  // Some place in memory differs.
 
@@ -76,7 +76,7 @@ struct Moves {
   }
 };
 
-bool same_line(std::string_view a, std::string_view b, Moves& moves) {
+bool same_line(std::string_view a, std::string_view b, IndexShifts& shifts) {
   // Indices are right-aligned, so equal lines may begin in different columns.
   size_t i = std::min(a.find_first_not_of(' '), a.size());
   size_t j = std::min(b.find_first_not_of(' '), b.size());
@@ -90,7 +90,7 @@ bool same_line(std::string_view a, std::string_view b, Moves& moves) {
     const size_t begin_a = i, begin_b = j;
     const std::optional<int64_t> from = take_number(a, i), to = take_number(b, j);
     const bool same_text = a.substr(begin_a, i - begin_a) == b.substr(begin_b, j - begin_b);
-    if (!same_text && (!from || !to || !moves.allows(kind, *from, *to))) return false;
+    if (!same_text && (!from || !to || !shifts.allows(kind, *from, *to))) return false;
   }
   return i == a.size() && j == b.size();
 }
@@ -117,13 +117,13 @@ std::vector<LineBlock> blocks_of(std::string_view listing) {
 // Compares `block` with `shown`. Returns how many lines of `block` belong to its layer, since the
 // last block also has the lines after the last layer. Nullopt if the layers differ.
 std::optional<size_t> same_layer(const LineBlock& shown, const LineBlock& block, bool last,
-                                 Moves& moves) {
+                                 IndexShifts& shifts) {
   const size_t count = shown.lines.size();
   const bool fits = last ? block.lines.size() >= count : block.lines.size() == count;
   if (shown.layer < 0 || block.layer <= shown.layer || !fits) return std::nullopt;
-  moves.by[kLayer] = block.layer - shown.layer;
+  shifts.by[kLayer] = block.layer - shown.layer;
   for (size_t i = 0; i < count; ++i) {
-    if (!same_line(shown.lines[i], block.lines[i], moves)) return std::nullopt;
+    if (!same_line(shown.lines[i], block.lines[i], shifts)) return std::nullopt;
   }
   return count;
 }
@@ -145,20 +145,20 @@ std::string fold_layers(std::string_view listing) {
   };
   for (size_t shown = 0; shown < blocks.size();) {
     append(blocks[shown].lines);
-    Moves moves;
+    IndexShifts shifts;
     size_t next = shown + 1, rest = 0;
     for (; next < blocks.size() && rest == 0; ++next) {
-      Moves one;
+      IndexShifts one;
       // A layer that is followed by a smaller one, or by none, ends a part of the listing.
       const bool last = next + 1 == blocks.size() || blocks[next + 1].layer <= blocks[next].layer;
       const auto count = same_layer(blocks[shown], blocks[next], last, one);
       if (!count) break;
-      moves.places |= one.places;
+      shifts.places |= one.places;
       if (last) rest = *count;
     }
     if (next > shown + 1) {
       text += folded_line(blocks[shown + 1].layer, blocks[next - 1].layer, blocks[shown].layer,
-                          moves.places);
+                          shifts.places);
       if (rest > 0) append(std::span(blocks[next - 1].lines).subspan(rest));
     }
     shown = next;

@@ -81,8 +81,8 @@ v1::GenerateRequest request_of(const GenerateFlags& flags) {
 }
 
 // One request, or one per line of --input, good or bad.
-struct Questions {
-  std::vector<absl::StatusOr<EngineRequest>> requests;
+struct Requests {
+  std::vector<absl::StatusOr<EngineRequest>> parsed;
   std::vector<int> lines;  // By request, if --input is given.
 };
 
@@ -99,27 +99,27 @@ absl::StatusOr<EngineRequest> request_of_line(const GenerateFlags& flags, const 
   return request;
 }
 
-absl::StatusOr<Questions> questions_of_input(const GenerateFlags& flags, const Model& model) {
+absl::StatusOr<Requests> requests_of_input(const GenerateFlags& flags, const Model& model) {
   std::ifstream file;
   const bool is_file = flags.input != "-";
   if (is_file) file.open(flags.input);
   if (!file) {
     return invalid_argument("--input {}: cannot be opened: {}", flags.input, error_text(errno));
   }
-  Questions questions;
+  Requests requests;
   std::string line;
   for (int number = 1; std::getline(is_file ? file : std::cin, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    questions.requests.push_back(request_of_line(flags, line, model));
-    questions.lines.push_back(number);
+    requests.parsed.push_back(request_of_line(flags, line, model));
+    requests.lines.push_back(number);
   }
-  if (questions.lines.empty()) {
+  if (requests.lines.empty()) {
     return invalid_argument("--input {}: must have at least one request, found none", flags.input);
   }
-  return questions;
+  return requests;
 }
 
-absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model& model) {
+absl::StatusOr<Requests> make_requests(const GenerateFlags& flags, const Model& model) {
   const int given = (flags.prompt_option->count() > 0) + (flags.prompt_ids_option->count() > 0) +
                     !flags.input.empty();
   if (given != 1) {
@@ -131,7 +131,7 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
     return invalid_argument("{}: must be used with --json, which shows it",
                             flags.logits ? "--logits" : "--logprobs");
   }
-  if (!flags.input.empty()) return questions_of_input(flags, model);
+  if (!flags.input.empty()) return requests_of_input(flags, model);
   v1::GenerateRequest message = request_of(flags);
   if (flags.prompt_option->count() > 0) {
     message.set_prompt(flags.prompt);
@@ -141,7 +141,7 @@ absl::StatusOr<Questions> make_questions(const GenerateFlags& flags, const Model
   RETURN_IF_ERROR(read_embeds(flags.prompt_embeds, model, &message));
   ASSIGN_OR_RETURN(EngineRequest request, to_request(message, model));
   request.prompt_logits = flags.logits;
-  return Questions{.requests = {std::move(request)}};
+  return Requests{.parsed = {std::move(request)}};
 }
 
 // Waits for the answer. Prints its text as it arrives if `stream_text`; otherwise shows a spinner.
@@ -191,26 +191,26 @@ absl::Status answer_all(const GenerateFlags& flags, const Model& model,
 
 absl::Status generate(const GenerateFlags& flags, Interrupt& interrupt, int* exit_code) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, flags.run.open());
-  ASSIGN_OR_RETURN(Questions questions, make_questions(flags, *model));
+  ASSIGN_OR_RETURN(Requests requests, make_requests(flags, *model));
   ASSIGN_OR_RETURN(ServiceOptions options, flags.run.service_options());
   const int workers = options.cluster.workers;
   const auto is_good = [](const absl::StatusOr<EngineRequest>& request) { return request.ok(); };
   std::unique_ptr<InferenceService> service;  // Null if there is nothing to run.
-  if (std::ranges::any_of(questions.requests, is_good)) {
+  if (std::ranges::any_of(requests.parsed, is_good)) {
     ASSIGN_OR_RETURN(service, start_service(*model, std::move(options), interrupt));
   }
 
   // A terminal shows the prompt too; a pipe gets only the generated text.
-  const bool stream_text = !flags.json && questions.lines.empty() &&
-                           questions.requests[0]->n == 1 && model->tokenizer() != nullptr;
+  const bool stream_text = !flags.json && requests.lines.empty() && requests.parsed[0]->n == 1 &&
+                           model->tokenizer() != nullptr;
   if (stream_text && isatty(STDOUT_FILENO) == 1) fmt::print("{}", flags.prompt);
-  Batch batch(service != nullptr ? &service->engine() : nullptr, std::move(questions.requests));
+  Batch batch(service != nullptr ? &service->engine() : nullptr, std::move(requests.parsed));
   const Interrupt::Actions on_signal = interrupt.on_signal([&] { batch.cancel(); });
   const auto start = std::chrono::steady_clock::now();
   int64_t tokens = 0;
   const absl::Status status =
-      answer_all(flags, *model, questions.lines, stream_text, batch, interrupt, &tokens);
-  if (!status.ok() && questions.lines.empty()) return status;
+      answer_all(flags, *model, requests.lines, stream_text, batch, interrupt, &tokens);
+  if (!status.ok() && requests.lines.empty()) return status;
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (stream_text) fmt::print("\n");

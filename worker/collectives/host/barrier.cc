@@ -197,7 +197,7 @@ absl::Status Barrier::failure_status(uint32_t word) const {
       }
       return absl::DeadlineExceededError(
           fmt::format("{} timed out; ranks that have not arrived: {}", name,
-                      missing.empty() ? "none any more" : missing));
+                      missing.empty() ? "none (all have arrived by now)" : missing));
     }
     case Failure::kMismatch:
       return absl::InternalError(fmt::format("{} found that the ranks' calls do not match", name));

@@ -35,22 +35,22 @@ void check_gather(const GatherArgs& args, int rank, int ranks) {
 
 }  // namespace
 
-SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int place,
+SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int host_index,
                                                std::chrono::nanoseconds timeout)
-    : SharedMemoryCollective(std::move(region), place, timeout, {}, nullptr) {}
+    : SharedMemoryCollective(std::move(region), host_index, timeout, {}, nullptr) {}
 
-SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int place,
+SharedMemoryCollective::SharedMemoryCollective(std::shared_ptr<Region> region, int host_index,
                                                std::chrono::nanoseconds timeout,
                                                std::span<const int> hosts,
                                                std::unique_ptr<TcpLinks> links)
     : region_(std::move(region)),
       shared_(region_->shared()),
-      rank_(static_cast<int>(region_->header().numbers[place])),
+      rank_(static_cast<int>(region_->header().numbers[host_index])),
       ranks_(static_cast<int>(region_->header().slots)),
       timeout_(timeout),
       links_(std::move(links)),
       slices_(ranks_),
-      barrier_(region_->header(), place) {
+      barrier_(region_->header(), host_index) {
   const std::vector<int> one_host(ranks_, 0);
   if (links_ == nullptr) hosts = one_host;
   LOCKSTEP_CHECK(static_cast<int>(hosts.size()) == ranks_);

@@ -43,11 +43,11 @@ inline constexpr std::chrono::seconds kCollectiveTimeout{30};
 // Buffers of a failed call are undefined. The destructor informs peers that the rank has left.
 class SharedMemoryCollective final : public Collective {
  public:
-  // `place` is the rank's index among the ranks of the host.
-  SharedMemoryCollective(std::shared_ptr<Region> region, int place,
+  // `host_index` is the rank's index among the ranks of the host.
+  SharedMemoryCollective(std::shared_ptr<Region> region, int host_index,
                          std::chrono::nanoseconds timeout);
   // hosts[r] is the host of rank r of the group; `links` are for the routes of routes_of().
-  SharedMemoryCollective(std::shared_ptr<Region> region, int place,
+  SharedMemoryCollective(std::shared_ptr<Region> region, int host_index,
                          std::chrono::nanoseconds timeout, std::span<const int> hosts,
                          std::unique_ptr<TcpLinks> links);
   ~SharedMemoryCollective() override;

@@ -49,7 +49,8 @@ absl::StatusOr<FileDescriptor> listen_at(const std::string& name, int backlog) {
     return fd;
   }
   if (errno == EADDRINUSE) {
-    return absl::AlreadyExistsError("another rank 0 of this group is listening");
+    return absl::AlreadyExistsError(
+        "another process already listens as the first rank of this group on this host");
   }
   return failed_precondition("cannot listen on a Unix socket: {}", error_text(errno));
 }
@@ -62,7 +63,8 @@ absl::StatusOr<FileDescriptor> connect_to(const std::string& name) {
   if (error == ECONNREFUSED) return absl::NotFoundError("no process listens");
   if (error == EAGAIN || error == EINTR)
     return unavailable("too many connections wait: {}", error_text(error));
-  return failed_precondition("cannot connect to rank 0: {}", error_text(error));
+  return failed_precondition("cannot connect to the first rank of this host: {}",
+                             error_text(error));
 }
 
 absl::StatusOr<FileDescriptor> accept_from(const FileDescriptor& listener) {

@@ -22,10 +22,11 @@ using Clock = Barrier::Clock;
 // yields runs last, but one that sleeps runs first when bytes arrive.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // How often a sleeping rank checks whether its group has ended.
-constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kEndPoll = std::chrono::milliseconds(20);
 constexpr size_t kParts = 64;  // Runs of memory per system call.
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(20);
-constexpr auto kQuiet = std::chrono::milliseconds(2);  // A peer silent for so long sends no more.
+// A peer that is silent for this long sends no more.
+constexpr auto kGoodbyeQuiet = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -77,7 +78,7 @@ absl::Status TcpLinks::move_all(Barrier& barrier, Clock::time_point deadline, in
     if (idle_since == Clock::time_point{}) idle_since = now;
     if (now >= deadline) return fail(barrier, late());
     if (now - idle_since >= kSpin) {
-      sleep(std::min<Clock::duration>(deadline - now, kLook));
+      sleep(std::min<Clock::duration>(deadline - now, kEndPoll));
     }
   }
 }
@@ -231,8 +232,8 @@ void TcpLinks::send_goodbye(const Goodbye& goodbye, Clock::duration timeout) {
     }
     const Clock::time_point now = Clock::now();
     if (moved == Moved::kSome) moved_at = now;
-    if (now >= deadline || (!left && now - moved_at >= kQuiet)) break;
-    if (moved == Moved::kNothing) sleep(std::min<Clock::duration>(deadline - now, kQuiet));
+    if (now >= deadline || (!left && now - moved_at >= kGoodbyeQuiet)) break;
+    if (moved == Moved::kNothing) sleep(std::min<Clock::duration>(deadline - now, kGoodbyeQuiet));
   }
   interrupt();
 }

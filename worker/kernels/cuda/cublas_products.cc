@@ -195,7 +195,7 @@ const char* CublasProducts::run(const KernelArgs& args, KernelFn plain) {
   if (!algorithm) return plain(args);
   Product& product = memory.product;
   if (!product.set_rows(x.rows) || (bias.data != nullptr && !product.set(cublas::kBias, bias.data)))
-    return "cuBLASLt has no room for a description";
+    return "cuBLASLt refused the product's description";
   const float one = 1, zero = 0;
   const int status =
       library_.multiply(handle_, product.operation, &one, weight.data, product.weight, x.data,

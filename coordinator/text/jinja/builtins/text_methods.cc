@@ -66,7 +66,7 @@ template <Ends kFrom>
 Value partition(Call& call) {
   const std::string_view at = separator(call);
   const MarkedText& text = own(call);
-  const std::vector<size_t> found = places(text.bytes, at, 1, kFrom);
+  const std::vector<size_t> found = positions_of(text.bytes, at, 1, kFrom);
   const Value none = call.runtime.text("");
   if (found.empty()) {
     return call.runtime.tuple(kFrom == Ends::kRight ? std::vector<Value>{none, none, call.self}
@@ -112,7 +112,7 @@ Value place(Call& call) {
   const std::string& wanted = call.text(0).bytes();
   const auto range = searched(call, 1);
   if (range.has_value()) {
-    const std::vector<size_t> found = places(range->part, wanted, 1, kFrom);
+    const std::vector<size_t> found = positions_of(range->part, wanted, 1, kFrom);
     const std::string_view text = call.self.text()->bytes();
     if (!found.empty()) return count_characters(text.substr(0, range->begin + found[0]));
   }

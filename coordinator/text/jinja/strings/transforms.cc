@@ -131,11 +131,12 @@ size_t find_text(std::string_view text, std::string_view wanted, size_t begin) {
   return static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
-std::vector<size_t> places(std::string_view text, std::string_view wanted, int64_t max, Ends from) {
+std::vector<size_t> positions_of(std::string_view text, std::string_view wanted, int64_t max,
+                                 Ends from) {
   std::vector<size_t> found;
   if (from == Ends::kRight) {
     // Searches the reversed texts from left to right, which takes linear time.
-    found = places(reversed(text), reversed(wanted), max, Ends::kLeft);
+    found = positions_of(reversed(text), reversed(wanted), max, Ends::kLeft);
     for (size_t& place : found) place = text.size() - place - wanted.size();
     std::ranges::reverse(found);
     return found;
@@ -177,7 +178,7 @@ std::vector<ByteRange> split(std::string_view text, std::optional<std::string_vi
   if (!separator.has_value()) return split_at_blanks(text, max, from);
   std::vector<ByteRange> parts;
   size_t begin = 0;
-  for (const size_t cut : places(text, *separator, max, from)) {
+  for (const size_t cut : positions_of(text, *separator, max, from)) {
     parts.push_back({begin, cut});
     begin = cut + separator->size();
   }

@@ -58,9 +58,10 @@ std::vector<ByteRange> split_lines(std::string_view text, bool keep_ends);
 
 // The first place of `wanted` in `text`, in time linear in the text's size; npos: none.
 size_t find_text(std::string_view text, std::string_view wanted, size_t begin = 0);
-// The first or last `max` places, which do not overlap, in order. If `max` is negative: all; then
-// `wanted` must not be empty.
-std::vector<size_t> places(std::string_view text, std::string_view wanted, int64_t max, Ends from);
+// The first or last `max` positions, which do not overlap, in order. If `max` is negative: all;
+// then `wanted` must not be empty.
+std::vector<size_t> positions_of(std::string_view text, std::string_view wanted, int64_t max,
+                                 Ends from);
 
 // Pads to a width in code points with `fill`. For kBoth, an uneven padding is split as in
 // str.center.

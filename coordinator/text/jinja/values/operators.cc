@@ -100,7 +100,7 @@ bool contains(Budget& budget, const Value& container, const Value& item) {
 }
 
 Failed too_large(Budget& budget) {
-  return budget.refuse("the result is no integer of 64 bits: larger ones are not supported");
+  return budget.refuse("the result needs more than 64 bits, which is not supported");
 }
 
 Value integer_power(Budget& budget, int64_t base, int64_t exponent) {

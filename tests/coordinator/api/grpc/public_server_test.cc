@@ -342,7 +342,7 @@ TEST(PublicServerTest, CallsCancelledAtAnyMomentLeakNothing) {
     return stats.running == 0 && stats.waiting == 0 && stats.pages_free == stats.group.pages;
   };
   while (!is_empty()) std::this_thread::yield();
-  EXPECT_TRUE(server.cluster().lies().empty());
+  EXPECT_TRUE(server.cluster().broken_rules().empty());
   server.expect_alive();
 }
 

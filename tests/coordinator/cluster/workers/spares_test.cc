@@ -65,7 +65,7 @@ TEST_F(SparesTest, ASpareCoversTheRankWithTheMostWeightsAndReplacesIt) {
   form();
   const LinkId idle = join_spare();
   EXPECT_EQ(cluster_.worker(idle).preload(), 2);
-  EXPECT_EQ(state_of(idle).holds, 2);
+  EXPECT_EQ(state_of(idle).covers, 2);
   EXPECT_EQ(state_of(idle).weight_bytes, 1'000);
   EXPECT_THAT(cluster_.log(), HasSubstr("holds the weights of rank 2"));
   lose(2);
@@ -73,7 +73,7 @@ TEST_F(SparesTest, ASpareCoversTheRankWithTheMostWeightsAndReplacesIt) {
   EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 2);
   EXPECT_THAT(cluster_.log(),
               HasSubstr("epoch 2: rank 2 is assigned to a spare that holds its weights"));
-  EXPECT_EQ(state_of(idle).holds, -1);
+  EXPECT_EQ(state_of(idle).covers, -1);
 }
 
 TEST_F(SparesTest, APreloadHasTheProgramThatTheSpareGetsIfTheRankIsLost) {
@@ -121,7 +121,7 @@ TEST_F(SparesTest, ASpareCoversTheSameRankInTheNextGroupAndGetsItsPreloadAgain) 
   EXPECT_EQ(cluster_.worker(second).assignment().program().rank(), 1);
   EXPECT_EQ(preloads_of(first), 2);
   EXPECT_EQ(cluster_.worker(first).preload(), 2);
-  EXPECT_GE(state_of(first).holds_ms, 10'000) << "it never dropped the weights";
+  EXPECT_GE(state_of(first).covers_ms, 10'000) << "it never dropped the weights";
 }
 
 TEST_F(SparesTest, ARankOfTheSparesOwnHostIsPreloadedFirst) {
@@ -169,7 +169,7 @@ TEST_F(SparesTest, AWorkerWithoutARankCoversOneLikeASpare) {
   const LinkId other = join_spare({}, hello);
   EXPECT_EQ(cluster_.worker(other).preload(), 2);
   EXPECT_EQ(state_of(other).role, WorkerState::Role::kWaiting);
-  EXPECT_EQ(state_of(other).holds, 2);
+  EXPECT_EQ(state_of(other).covers, 2);
   EXPECT_THAT(cluster_.log(), HasSubstr("a worker (pid 104) holds the weights of rank 2"));
   lose(2);
   ASSERT_TRUE(cluster_.formed());
@@ -217,7 +217,7 @@ TEST_F(SparesTest, AWorkerThatIgnoresAPreloadStaysASpare) {
   cluster_.pass(60'000);
   EXPECT_EQ(preloads_of(idle), 1);
   EXPECT_EQ(state_of(idle).role, WorkerState::Role::kSpare);
-  EXPECT_EQ(state_of(idle).holds, -1);
+  EXPECT_EQ(state_of(idle).covers, -1);
   EXPECT_EQ(cluster_.lost(), "");
   lose(1);
   ASSERT_TRUE(cluster_.formed());
@@ -261,7 +261,7 @@ TEST_F(SparesTest, UnrequestedAnswersAreIgnored) {
   answer.mutable_preloaded();
   cluster_.say(idle, answer);
   cluster_.say(links_[0], answer);
-  EXPECT_EQ(state_of(idle).holds, -1);
+  EXPECT_EQ(state_of(idle).covers, -1);
   EXPECT_EQ(cluster_.lost(), "");
 }
 

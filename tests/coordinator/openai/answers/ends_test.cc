@@ -101,7 +101,7 @@ TEST(OpenAiEndsTest, ClientsThatGoAtAnyMomentLeakNothing) {
     const EngineStats stats = server.engine().stats();
     return stats.running + stats.waiting == 0 && stats.pages_free == stats.group.pages;
   }));
-  EXPECT_TRUE(server.cluster().lies().empty());
+  EXPECT_TRUE(server.cluster().broken_rules().empty());
 }
 
 // A request to /v1/completions with this timeout.

@@ -70,7 +70,7 @@ TEST_F(TensorNamesTest, ACheckpointMayOmitTheCommonPrefix) {
 
 TEST_F(TensorNamesTest, ATiedModelWithItsOwnHeadUsesItAndSaysSo) {
   expect_golden_tokens(spelled("bloom", as_it_is, {{"tie_word_embeddings", true}}),
-                       "has its own lm_head.weight: using that");
+                       "has a head, lm_head.weight: using it");
 }
 
 TEST_F(TensorNamesTest, MissingTensorsAreFoundBeforeAnythingStarts) {

@@ -14,7 +14,7 @@ namespace {
 
 // --allow-origin lets pages call the API, which can require keys. It must not let pages call this
 // port, which requires no key.
-TEST(AdminPortTest, PagesOfOtherOriginsCannotCallIt) {
+TEST(AdminPortTest, PagesOfOtherOriginsCannotCallThisPort) {
   Server server({"--admin", "127.0.0.1:0", "--allow-origin", "*"});
   const std::string origin = "Origin: https://chat.example.com\r\n";
   HttpClient admin(server.admin_address());
