@@ -95,8 +95,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Closes a connection at random, so that nobody can time the moment, of the network with the most
-  // connections.
+  // Closes one connection of the network with the most connections: a random one, so that no client
+  // can choose which.
   void close_one();
 
   // For its own thread.
