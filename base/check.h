@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOCKSTEP_CHECK is for our own bugs. It stops the process, also in release builds, where NDEBUG
-// disables assert: a wrong token is worse than a restart. Errors of the world (files, peers,
+// disables assert: a wrong token is worse than a restart. Errors from outside (files, peers,
 // requests, memory) are absl::Status.
 #pragma once
 

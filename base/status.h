@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the world as values. A message is one line that names the thing, what it must be, what
-// was found and how to fix it.
+// Errors from outside (files, peers, requests, memory) as values. A message is one line that names
+// the thing, what it must be, what was found and how to fix it.
 #pragma once
 
 #include <fmt/format.h>

@@ -30,8 +30,9 @@ int64_t max_connections() { return std::max<int64_t>(64, connections_within_limi
 http::Limits limits() {
   http::Limits limits;
   limits.read.header_bytes = 8 << 10;
-  // Only heads count: bodies are not kept. Half of it, a network's part, is more than all heads of
-  // all connections, so strangers cannot keep the workers of their network out.
+  // Only heads count here, because bodies are not kept. One network may have half of this limit,
+  // which is more than all heads of all connections. So strangers cannot keep the workers of their
+  // network out.
   limits.all_body_bytes = 192 << 20;
   limits.max_streams = 4;  // A worker opens one, after one other call.
   limits.idle = std::chrono::seconds(30);

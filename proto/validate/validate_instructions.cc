@@ -183,7 +183,7 @@ absl::Status InstructionCheck::take_state(std::vector<bool>& used) {
 }
 
 absl::Status InstructionCheck::run(std::vector<bool>& written, std::vector<bool>& used) {
-  // Op has fewer bits than the number, so the number itself is checked.
+  // Op has 8 bits: the cast of a wrong number could give a valid Op. So the number is checked.
   if (!program::Op_IsValid(instruction_.op()) || schema_.op == Op::kNone) {
     return invalid_argument("program instruction {}: op must be a known operator, found {}", index_,
                             static_cast<int>(instruction_.op()));

@@ -153,7 +153,7 @@ TEST(CheckpointTest, AnyRectangleOfAnyTypeCanBeRead) {
   for (const char* dtype : {"F32", "BF16", "F16"}) {
     const std::string name = dtype;
     tensors[name + " small"] = ramp({7, 11}, dtype);
-    tensors[name + " wide"] = ramp({5, 9001}, dtype);   // A row's parts are pages apart.
+    tensors[name + " wide"] = ramp({5, 9001}, dtype);   // Rows are pages apart.
     tensors[name + " tall"] = ramp({4000, 70}, dtype);  // More than a buffer.
     tensors[name + " deep"] = ramp({3, 4, 5}, dtype);
     tensors[name + " long"] = ramp({300'001}, dtype);  // A row longer than a buffer.

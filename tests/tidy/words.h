@@ -34,8 +34,8 @@ struct WordFinding {
   std::string instead;
 };
 
-// A sentence that ends with a question mark may open with any word. Strings and cells have no
-// openings: they are often labels.
+// A sentence that ends with a question mark may open with any word. In strings and in cells of
+// tables openings are not checked, because many of these texts are labels.
 std::vector<WordFinding> find_words(const SourceFile& file, const WordList& list);
 
 }  // namespace lockstep::testing

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Each is a whole file of that shell for the program `lockstep`.
+// Each function returns a whole file of completions of `lockstep` for the shell in its name.
 std::string bash_completion(std::span<const CommandUsage> commands);
 std::string zsh_completion(std::span<const CommandUsage> commands);
 std::string fish_completion(std::span<const CommandUsage> commands);

@@ -95,8 +95,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Closes a connection of the network with the most connections. The choice is random, so that no
-  // client can time it.
+  // Closes one connection of the network with the most connections: a random one, so that no client
+  // can choose which.
   void close_one();
 
   // For its own thread.

@@ -30,7 +30,8 @@ class Regex {
 
   // Splits the text at all matches, from left to right; the spans cover the text. An empty text is
   // one span that does not match. If is_linear(), the time is linear in the text and there is no
-  // error; else ResourceExhausted if the search takes too long. The text must be well-formed UTF-8.
+  // error; else kResourceExhausted if the search takes too long. The text must be well-formed
+  // UTF-8.
   absl::StatusOr<std::vector<Span>> find_all(std::string_view text) const;
 
   // False for patterns that only Oniguruma matches: back references, calls, absent groups.

@@ -27,7 +27,7 @@ struct RegexCursor {
   char32_t take_character();  // The cursor must not be done.
 };
 
-// Returns Unimplemented, which names the construct: Oniguruma's own engine must match the pattern.
+// Returns kUnimplemented, which names the construct: Oniguruma's own engine must match the pattern.
 absl::Status leave_to_oniguruma(std::string_view construct);
 
 // One character, or a set of them.

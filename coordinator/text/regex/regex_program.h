@@ -66,7 +66,7 @@ struct RegexProgram {
     uint32_t viable = 0;  // kSplit: the offset of its row in `viable`.
   };
 
-  // Unimplemented: the pattern is too large, or cannot be expressed in instructions.
+  // kUnimplemented: the pattern is too large, or cannot be expressed in instructions.
   static absl::StatusOr<RegexProgram> compile(const RegexNode& pattern);
 
   RegexAlphabet alphabet;

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// The pattern must be well-formed UTF-8 that Oniguruma accepts. Unimplemented: constructs that need
-// unbounded backtracking (back references, calls, absent groups), and rare forms.
+// The pattern must be well-formed UTF-8 that Oniguruma accepts. kUnimplemented: constructs that
+// need unbounded backtracking (back references, calls, absent groups), and rare forms.
 absl::StatusOr<RegexNode> parse_regex(std::string_view pattern);
 
 }  // namespace lockstep

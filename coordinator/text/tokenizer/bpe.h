@@ -35,7 +35,7 @@ class Bpe {
   // Errors: a type other than BPE, an unsupported option, a merge of unknown tokens.
   static absl::StatusOr<Bpe> from_json(const Json& spec);
 
-  // Appends the word's tokens, in time n log n. InvalidArgument for a character without a token if
+  // Appends the word's tokens, in time n log n. kInvalidArgument for a character without a token if
   // the model's unk_token is not a token either. The word must be well-formed UTF-8.
   absl::Status encode(std::string_view word, Scratch* scratch, std::vector<int32_t>* ids) const;
 

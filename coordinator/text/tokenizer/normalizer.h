@@ -20,7 +20,7 @@ class Normalizer {
   static absl::StatusOr<Normalizer> from_json(const Json& spec);
 
   // Normalizes in place. `at_start`: whether the text begins where the whole input does; becomes
-  // false if a leading blank is removed. The text must be well-formed UTF-8. ResourceExhausted: a
+  // false if a leading blank is removed. The text must be well-formed UTF-8. kResourceExhausted: a
   // pattern takes too long, or the text grows too much.
   absl::Status normalize(std::string* text, bool* at_start) const {
     return normalize(text, {}, at_start);

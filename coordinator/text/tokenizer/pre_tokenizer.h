@@ -24,7 +24,7 @@ class PreTokenizer {
   // null gives one that does not split. Errors name an unsupported type.
   static absl::StatusOr<PreTokenizer> from_json(const Json& spec);
 
-  // The words in order, none empty. The text must be well-formed UTF-8. ResourceExhausted: a
+  // The words in order, none empty. The text must be well-formed UTF-8. kResourceExhausted: a
   // pattern takes too long.
   absl::StatusOr<std::vector<Piece>> split(Piece text) const;
 

@@ -42,9 +42,9 @@ class Tokenizer {
   static absl::StatusOr<std::unique_ptr<Tokenizer>> parse(std::string_view tokenizer_json,
                                                           const TokenFiles& files = {});
 
-  // Converts text to ids. InvalidArgument for text that is not UTF-8 (names the byte), that is over
-  // 256 MiB, or for which the model has no token; ResourceExhausted if a pattern of the tokenizer
-  // takes too long.
+  // Converts text to ids. kInvalidArgument for text that is not UTF-8 (names the byte), that is
+  // over 256 MiB, or for which the model has no token; kResourceExhausted if a pattern of the
+  // tokenizer takes too long.
   absl::StatusOr<std::vector<int32_t>> encode(std::string_view text,
                                               const EncodeOptions& options = {}) const;
 

@@ -284,7 +284,7 @@ TEST_F(ClusterServerTest, AWorkersMessageBeyondTheLimitEndsItsStream) {
   EXPECT_FALSE(worker->stream->Finish().ok());
 }
 
-// A worker as bytes.
+// A worker's stream over the test's own HTTP/2 client, which can send any bytes.
 struct RawJoin {
   explicit RawJoin(const std::string& address, const http2::Headers& head)
       : client(address), stream(client.post("/lockstep.cluster.Cluster/Join", "", false, head)) {}

@@ -88,7 +88,7 @@ inline std::string health_of(const std::string& address, const std::string& serv
   return HealthCall(address, "/grpc.health.v1.Health/Check", service).next_answer();
 }
 
-// The answers of Watch: one at once, and one for each change.
+// The answers of Watch: the first when the call begins, then one for each change.
 class HealthWatch : public HealthCall {
  public:
   HealthWatch(const std::string& address, const std::string& service)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax over all keys that a query sees, at once. Keys and values are rounded to the type of the
-// pages, and so are queries.
+// pages. Queries are rounded to bfloat16 if the pages are bfloat16, and to codes of 16 bits if the
+// pages are int8.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -67,7 +67,7 @@ TEST(HostsTest, EveryCollectiveGivesTheSameBitsForAnyPlacementOfRanks) {
         RETURN_IF_ERROR(gather_shared(g, rows, parts, round));
         RETURN_IF_ERROR(reduce_and_check(g, rows, cols, round % 2));
       }
-      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices if there are three.
+      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices if there are three ranks.
       RETURN_IF_ERROR(reduce_and_check(g, 2, 40'000, 3));  // In chunks.
       return gather_and_check(g, {3, even(g.ranks(), 200'001), 2, 1, false});
     }));

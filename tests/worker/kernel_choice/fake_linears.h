@@ -14,8 +14,8 @@ namespace lockstep::testing {
 inline int64_t fake_ns = 0;
 inline int64_t fake_now() { return fake_ns; }
 
-// Computes columns [0, cols) of the output. `keeps` selects the elements of K; `backwards` says
-// whether to sum from the end, by the number of rows.
+// Computes columns [0, cols) of the output. `keeps` selects the elements of K that are added.
+// `backwards` gets the number of rows; if it returns true, K is summed from its end.
 template <typename Keeps, typename Backwards>
 void fake_product(const KernelArgs& args, int64_t cols, const Keeps& keeps,
                   const Backwards& backwards) {

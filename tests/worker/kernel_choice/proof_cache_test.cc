@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next start with the same facts reads a proof again, and no other start does. A damaged file
-// costs only time.
+// A start with the same facts as an earlier one reads that start's proof from a file; any other
+// start tries the kernels. A damaged file costs only time.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <gmock/gmock.h>

@@ -21,9 +21,9 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
 }
 
 // The kernel and the reference compute with the same rounded keys, values and queries. The error
-// comes from float32 arithmetic (`slack`, relative to 1 + the result) and from rounded weights.
-// bfloat16: each weight is off by at most 2^-8 of itself. int8: the weights of a block's 64 keys,
-// times their values' scales, are off by half a code each, and the largest one is code 32767.
+// comes from float32 arithmetic (`slack`, relative to 1 + the result) and from rounded softmax
+// weights. bfloat16: each weight is off by at most 2^-8 of itself. int8: each of the 64 weights of
+// a block, times its value's scale, is off by at most half a code; the largest has the code 32767.
 double weight_error(DType dtype) {
   return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of .cu files: over the shim on every machine, and on the GPU if there is one. On a
-// GPU, kernels on tensor cores must have the shim's bits.
+// GPU of compute capability 9.0, kernels on tensor cores must have the shim's bits.
 #include <gtest/gtest.h>
 
 #include "tests/worker/kernels/run_on_device.h"

@@ -136,7 +136,8 @@ TEST_P(ExpertLinearTest, ARouteHasTheBitsOfALinearOfItsRowWithItsExpertsMatrix) 
   }
 }
 
-// The tests of linear have the tolerances for codes.
+// Weights in codes are left out: ExpertLinearTest compares their bits with those of linear, whose
+// own tests have the tolerances.
 TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
   for (const KernelEntry& kernel : kernels_of(Op::kExpertLinear)) {
     if (quantization(kernel.weight)) continue;

@@ -193,7 +193,7 @@ TEST(GatedRowsTest, RowsForCodesMayBeRoundedBeforehand) {
   }
 }
 
-// Codes are left out, because CPUs round rows for codes to int8.
+// Weights in codes are left out: over these the reference rounds rows to int8, as CPUs do.
 TEST(GatedReferenceTest, KernelsAgreeWithTheReference) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (quantization(kernel.weight)) continue;

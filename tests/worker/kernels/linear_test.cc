@@ -13,7 +13,7 @@ namespace {
 bool decodes(const KernelEntry& kernel) {
   return quantization(kernel.weight) && !has_cpu_bits(kernel);
 }
-// These kernels round float32 rows for codes to int8.
+// The CPU's linears over codes: they round float32 rows to int8.
 bool rounds_rows(const KernelEntry& kernel) {
   return quantization(kernel.weight) && has_cpu_bits(kernel);
 }
@@ -22,9 +22,10 @@ bool uses_tensor_cores(const KernelEntry& kernel) {
   return std::string_view(kernel.name).find("_mma_") != std::string_view::npos;
 }
 
-// The number of roundings in an output's sum, and of a weight if it is decoded. A tensor core may
-// truncate each of the 17 numbers of a step at 2^-23 of the largest; steps fill units of 64
-// columns.
+// The max number of roundings by 2^-24 in one output, those of a decoded weight included. A step of
+// a tensor core adds 16 products to the sum so far. It may truncate each of these 17 numbers at
+// 2^-23 of the largest, which counts as two roundings. K is padded to units of 64, with 4 steps
+// each.
 int64_t roundings(const KernelEntry& kernel, int64_t depth) {
   if (uses_tensor_cores(kernel)) return (depth + 63) / 64 * 4 * 17 * 2 + depth / 1024 + 3;
   const auto kind = quantization(kernel.weight);
@@ -33,8 +34,8 @@ int64_t roundings(const KernelEntry& kernel, int64_t depth) {
 }
 
 // Every rounding errs by at most 2^-24 of a sum, whose magnitude is at most the sum of the
-// magnitudes. The magnitude of a rounded element exceeds that of x by less than a step, at most
-// largest / 63.
+// magnitudes. If x is rounded to int8 codes, the magnitude of an element grows by less than the
+// distance between two codes, which is at most largest / 63.
 double tolerance(const KernelEntry& kernel, const Linear& linear, int64_t r, int64_t n) {
   const int64_t depth = linear.x.view().cols;
   const auto kind = quantization(kernel.weight);
@@ -83,7 +84,8 @@ void expect_agrees(const KernelEntry& kernel, int64_t rows, int64_t cols, int64_
   const Linear linear(kernel, rows, cols, depth);
   const Matrix wanted(rows, cols), found = linear.run_kernel(kernel, threads);
   KernelArgs args = linear.args(wanted);
-  // The reference rounds rows for codes to int8, but no rows for floating-point weights.
+  // Over codes the reference rounds rows to int8, over floating-point weights it rounds no rows. So
+  // for kernels that decode weights it gets rounded rows, and the decoded weights in bfloat16.
   Matrix plain(cols, depth, DType::kBF16);
   Matrix rounded(rows, depth, DType::kBF16);
   if (decodes(kernel)) {

@@ -170,7 +170,8 @@ std::vector<Rows> all_rows() {
   return all;
 }
 
-// More positions than a split of keys has, then few rows, so that each split has its own sums.
+// A prompt with more positions than one split of keys, then single rows. With so few rows each
+// split has its own block of threads, and the splits' sums are then merged.
 std::vector<Rows> long_rows() {
   std::vector<Rows> all;
   all.push_back(Rows({0, 290}, {0, 3}));
@@ -192,7 +193,7 @@ TEST_P(RopeAttentionTest, RopeAttentionHasTheBitsOfRopeAndAttention) {
 }
 
 TEST_P(RopeAttentionTest, AgreesWithTheReference) {
-  // Each layer has pages in its own layout.
+  // Pages are not compared: the reference has a layout of its own.
   for (const Heads& heads : kHeads) {
     KernelEntry plain = GetParam();
     plain.run = reference::kernel(Op::kRopeAttention);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of a folder with packed weights: files that are cut, changed, foreign or missing, full
-// disks, other processes. All of them may only cost time.
+// disks, other processes. None of them may do more than cost time.
 #include "worker/weights/packed_cache.h"
 
 #include <gtest/gtest.h>

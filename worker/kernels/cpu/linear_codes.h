@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common code for kernels of rows by quantized weights: how a row is rounded (unless round_groups
-// has done it), and how sums are scaled. A row is rounded to int8 in the weight's groups, so that
-// the products of a group add up exactly in 32 bits, in any order; then, group by group in order,
+// Common code for kernels of rows times quantized weights: how a row is rounded (unless
+// round_groups has done it), and how sums are scaled. A row is rounded to int8 in the weight's
+// groups, so that the products of a group add up exactly in 32 bits, in any order; then, group by
+// group in order,
 //   sum = fma(dot, weight scale * x scale, sum), and with minima fma(minimum, x scale * codes, sum)
 // where codes is the sum of the group's codes of x. The x scale is the group's largest magnitude /
 // 127. For int4 it is a power of two, whose exponent is added to that of the weight's scale. q8c

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 rows by codes. For int8 weights the codes of x are stored as int16 in the order of
-// elements 0, 2, 1, 3 of every four: then one instruction adds two products of 16-bit numbers, in
-// 32 bits. A product with an int4 weight is at most 15 * 127, so eight sums of two such products
-// fit 16 bits together.
+// float32 rows times weights in codes. For int8 weights the codes of x are stored as int16 in the
+// order of elements 0, 2, 1, 3 of every four: then one instruction adds two products of 16-bit
+// numbers, in 32 bits. A product with an int4 weight is at most 15 * 127, so eight sums of two such
+// products fit 16 bits together.
 #pragma once
 
 #include "worker/kernels/cpu/linear_codes.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 rows by quantized weights (linear_codes.h), a few rows by a panel at a time.
+// float32 rows times quantized weights (linear_codes.h), a few rows by a panel at a time.
 #include "worker/kernels/cpu/expert_linear.h"
 #include "worker/kernels/cpu/linear_codes.h"
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1

@@ -3,16 +3,16 @@
 // that each loaded tile is used in two products. A panel's codes already have a weight tile's
 // order; int4 is first unpacked to bytes, a chunk at a time for all its rows.
 //
-// float32 rows by codes (linear_codes.h): sums of codes are exact, and they are scaled and added in
-// the order of linear_quantized.cc, so the bits are the same. A product of tiles takes 16 cycles,
-// two vector instructions take one. By this count linear_quantized.cc takes 12 cycles per row for a
-// group of 32 by a panel. Here 16 rows take 32 cycles, and each row 4 more for scaling. Below
-// kMinRows both ways wait for memory, and tiles gain nothing.
+// float32 rows times codes (linear_codes.h): sums of codes are exact, and they are scaled and added
+// in the order of linear_quantized.cc, so the bits are the same. A product of tiles takes 16
+// cycles, two vector instructions take one. By this count linear_quantized.cc takes 12 cycles per
+// row for a group of 32 by a panel. Here 16 rows take 32 cycles, and each row 4 more for scaling.
+// Below kMinRows both ways wait for memory, and tiles gain nothing.
 //
-// bfloat16 by bfloat16 is added in the order of the tile instruction, 32 elements of K per product;
-// vector instructions add in another order. So tiles compute every number of rows, even one. A
-// row's bits are then the same for any number of rows, even if the instruction differs from its
-// description. A single row leaves most of a tile idle, and still waits for memory: 2 KiB of
+// bfloat16 times bfloat16 is added in the order of the tile instruction, 32 elements of K per
+// product; vector instructions add in another order. So tiles compute every number of rows, even
+// one. A row's bits are then the same for any number of rows, even if the instruction differs from
+// its description. A single row leaves most of a tile idle, and still waits for memory: 2 KiB of
 // weights take 3 loads and 2 products, that is 32 to 60 cycles; at 10 GB/s they need ten times as
 // long to arrive.
 #include "worker/kernels/cpu/expert_linear.h"

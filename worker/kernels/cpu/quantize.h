@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // float32 elements as int8 codes -127 .. 127 that share a scale, rounded to nearest even. Linears
-// by codes round their rows in this way, unless round_groups has done it. Exact on every ISA. All
+// over codes round their rows in this way, unless round_groups has done it. Exact on every ISA. All
 // is inlined: a group of 32 is so little work that function calls, which return through memory,
 // took half of the time.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds rows in groups of 32 columns to int8 codes and a scale, exactly as a linear by quantized
+// Rounds rows in groups of 32 columns to int8 codes and a scale, exactly as a linear with quantized
 // weights rounds its rows (linear_codes.h): [group][32 codes, float32 scale].
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/quantize.h"

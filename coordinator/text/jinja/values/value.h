@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of a template: those of JSON, and the other types of Python's Jinja. Texts, lists and
 // dicts never change once made, and are shared. Namespaces, cyclers, macros and loops belong to the
-// rendering (runtime.h); values only point to them, so that no cycle can keep memory.
+// rendering (runtime.h); values only point to them, so that no cycle of values leaks memory.
 #pragma once
 
 #include <cstdint>

@@ -87,7 +87,8 @@ TEST(ByteLevelDetokenizerTest, HoldsAnUnfinishedCharacter) {
   EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
 }
 
-// Decodes "ab", "c" with the given decoder, and checks that a stream gives the same.
+// Decodes ids with the given decoder, and checks that a stream gives the same. Token 2 is "ab",
+// token 3 is "c".
 std::string decoded(const std::string& decoder, const std::vector<int32_t>& ids) {
   const auto tokenizer = Tokenizer::parse(spec_with("\"decoder\":" + decoder));
   if (!tokenizer.ok()) return message_of(tokenizer.status());
