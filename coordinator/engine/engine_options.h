@@ -96,9 +96,8 @@ inline std::vector<Flag> EngineOptions::serve_flags() {
        "leaves; 0: no limit (default: 60, on GPUs 50)",
        FlagValues{.min = 0, .max = 600'000}},
       {"--queue-seconds", &max_outage_ms,
-       "A request that would wait longer, by an estimate, is refused; if no group of workers can "
-       "be "
-       "formed for longer, requests without a deadline end; 0: no limit",
+       "A request whose estimated wait is longer is refused; if no group of workers can be formed "
+       "for this time, requests without a deadline end; 0: no limit",
        FlagValues{.min = 0, .max = 86'400, .unit = 1'000}},
   };
 }

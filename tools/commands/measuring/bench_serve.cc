@@ -21,7 +21,7 @@ constexpr char kAbout[] =
     "requests arrive at the times in the file\n  --concurrency N  each of N clients sends its next "
     "request when it has its answer";
 constexpr char kFooter[] =
-    "Latencies count from a request's arrival, even if it was sent later. Lengths are 128 (fixed), "
+    "Latencies count from the time at which a request was due. Lengths are 128 (fixed), "
     "64:512 (uniform) or lognormal:MEDIAN:SIGMA. A trace has one JSON object per line: {\"at_s\": "
     "0.5, \"prompt_tokens\": 100, \"max_tokens\": 64}, or \"prompt\" instead of \"prompt_tokens\".";
 constexpr int64_t kDefaultRequests = 100;
