@@ -95,9 +95,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
       options.max_connections > 0 ? options.max_connections : connections_within_limit();
   // New connections may exceed the limit for a moment, while idle ones are closed.
   const bool closes = options.when_full == WhenFull::kCloseOther;
-  ASSIGN_OR_RETURN(auto listener,
-                   Listener::bind(options.address, connections + (closes ? max_coming(connections) : 0),
-                                  /*shares=*/options.when_full == WhenFull::kShare));
+  ASSIGN_OR_RETURN(
+      auto listener,
+      Listener::bind(options.address, connections + (closes ? max_coming(connections) : 0),
+                     /*shares=*/options.when_full == WhenFull::kShare));
   std::unique_ptr<TlsContext> tls;
   if (options.tls.given()) {
     ASSIGN_OR_RETURN(tls, TlsContext::load(options.tls, listener->address(), options.protocol));
