@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The checks that a change must pass. Installs what is missing, then runs the stages;
 # tools/check_all.sh runs all of them without limits.
-#   tools/test.sh              release, lint, and in turn asan, tsan, asan_coordinator or fuzz
+#   tools/test.sh              release, lint, and one of the others, by the number of commits
 #   tools/test.sh asan tsan    these stages
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
 # release  builds everything and runs all tests
