@@ -19,7 +19,7 @@ using testing::FakeExchange;
 
 constexpr const char* kKey = "sk-0123456789abcdef";
 
-// Writes one piece after the test sets its flag.
+// A body of one byte, which can be read after the test has set `*ready`.
 class GatedSource final : public http::BodySource {
  public:
   explicit GatedSource(const std::atomic<bool>* ready) : ready_(ready) {}
