@@ -55,8 +55,8 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   }
 }
 
-// If a worker's status code counted as well, a step that a worker always ends with this code would
-// be retried forever.
+// The codes kAborted and kDeadlineExceeded say that no rank is at fault. If a worker could say so,
+// a step that it always ends with such a code would be retried forever.
 TEST(HealingTest, OnlyTheCoordinatorMaySayThatNoRankIsAtFault) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {

@@ -164,7 +164,7 @@ TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
   cluster_.hang_up(links_[0]);
   cluster_.want_group();
   ASSERT_TRUE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has these weights.
+  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has rank 1's weights.
 }
 
 TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {
@@ -340,7 +340,7 @@ TEST_F(RegroupTest, AWorkerThatDiesInEveryGroupItJoinsIsTriedOncePerMinute) {
 
 // ---- Numeric classes ----
 
-TEST_F(RegroupTest, RequestsKeepTheirClassIfAllCanComputeInIt) {
+TEST_F(RegroupTest, RequestsKeepTheirClassIfAllWorkersSupportIt) {
   form(of_class("amx.v1"));
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   cluster_.hang_up(links_[1]);
@@ -350,7 +350,7 @@ TEST_F(RegroupTest, RequestsKeepTheirClassIfAllCanComputeInIt) {
   EXPECT_EQ(cluster_.info().numeric_class, "f32.v1");
 }
 
-TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherAllowsALargerGroup) {
+TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherClassAllowsALargerGroup) {
   form(of_class("amx.v1"));
   cluster_.hang_up(links_[1]);
   cluster_.want_group({.numeric_class = "amx.v1"});
@@ -370,7 +370,7 @@ TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherAllowsALargerGroup) {
   EXPECT_EQ(cluster_.worker(other).epoch, cluster_.info().epoch);
 }
 
-TEST_F(RegroupTest, TheCommonClassIsUsedAfterTheGracePeriodIfTheRequestsClassIsGone) {
+TEST_F(RegroupTest, AClassThatAllSupportIsUsedAfterTheGracePeriodIfTheRequestsClassIsGone) {
   ClusterCoreOptions all = options();
   all.min_workers = 3;
   VirtualCluster cluster(all);
