@@ -338,7 +338,7 @@ TEST(EngineFaultsTest, AnEngineThatHasServedAndEndsSaysWhy) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {.idle_step_ms = 1});
   ASSERT_TRUE(engine.wait_ready().ok());
-  cluster.shutdown();  // The engine did not ask for it.
+  cluster.shutdown();  // The engine did not ask for this.
   cluster.set_hook([](const cluster::Step&) { return absl::UnavailableError("all ranks left"); });
   EXPECT_EQ(engine.wait_end().code(), absl::StatusCode::kInternal);
 }
