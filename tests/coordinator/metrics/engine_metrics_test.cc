@@ -233,7 +233,7 @@ TEST_F(EngineMetricsTest, TheStateForTheWebPageNamesSparesAndTheRanksThatTheyCov
   EXPECT_TRUE(state["spares"][1]["holds"].is_null());
 }
 
-// An engine with this observer: the parts add up to all of its thread's time.
+// The engine divides its thread's time into parts. Together they are all of the time.
 TEST(EngineMetricsInEngineTest, PartsAddUpToTheThreadsTime) {
   EngineMetrics metrics("lockstep", "story");
   FakeCluster cluster(FakeModel{});

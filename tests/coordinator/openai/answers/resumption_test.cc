@@ -183,7 +183,7 @@ TEST(ResumptionTest, AStreamHasAUniqueNameFromTheClientOrARandomOne) {
   }
   EXPECT_EQ(drawn.size(), 20u);
   EXPECT_GE(drawn.begin()->size(), 24u);
-  // Without "resumable" the header names no stream, so it may have the name of one.
+  // If the body lacks "resumable", the header names no stream, so it may equal a stream's name.
   EXPECT_EQ(post(server, "/v1/completions", kStory, "mine")->wait().status, 200);
 }
 
