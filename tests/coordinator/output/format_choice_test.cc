@@ -66,7 +66,8 @@ TEST(FormatChoiceTest, PublishedTemplatesWithoutToolsShowNoFormat) {
   EXPECT_GE(templates, 7);
 }
 
-// Other formats with Hermes's tag, and a template with two formats.
+// The first two templates have Hermes's tag in other formats; the third one has tags of two
+// formats.
 TEST(FormatChoiceTest, AutoChoosesNothingIfItIsNotCertain) {
   EXPECT_EQ(names_of("<tool_call>NAME</tool_call>"), "none,none");
   EXPECT_EQ(names_of("]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\"> \"arguments\""),

@@ -343,7 +343,7 @@ TEST(SamplingTest, InfiniteLogitsWinAndTieByNoiseOrId) {
   }
 }
 
-TEST(SamplingTest, LogprobsAreOfTheModelsOwnDistributionAndSumToOne) {
+TEST(SamplingTest, LogprobsAreOfTheModelsOwnDistributionWhichSumsToOne) {
   Trial trial = random_trial(3, 300);
   trial.point.logprobs = 300;
   trial.params = {.temperature = 0.3f, .repetition_penalty = 1.9f, .logit_bias = {{12, 50.0f}}};

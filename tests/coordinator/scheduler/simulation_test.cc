@@ -247,7 +247,7 @@ class Simulation {
   int64_t scores_ = 0;  // The number of prompt tokens that were scored, each once.
 };
 
-// LOCKSTEP_TEST_SEED runs only the schedule that a failure named.
+// A failure names the seed of its schedule. LOCKSTEP_TEST_SEED=<seed> runs only this schedule.
 TEST(ScheduleTest, RandomSchedulesKeepEveryPromise) {
   const char* only = std::getenv("LOCKSTEP_TEST_SEED");
   const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;

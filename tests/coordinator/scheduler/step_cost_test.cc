@@ -59,7 +59,7 @@ TEST(StepCostTest, TheCostOfRowsAndKeysIsLearnt) {
   }
 }
 
-TEST(StepCostTest, AnHourOfDecodingForgetsNothingOfPrompts) {
+TEST(StepCostTest, AnHourOfDecodingKeepsTheCostOfPrompts) {
   StepCost cost;
   Machine machine{.noise = 0.05};
   learn_mixed(cost, machine, 100);
