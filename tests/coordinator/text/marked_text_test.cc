@@ -160,7 +160,7 @@ TEST_F(MarkedEncodeTest, ARequestWithoutSpecialTokensHasThePlainEncodingUnderEve
 }
 
 // A normalizer that prepends "_" to texts also makes "_<|end|>" of the special token.
-TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
+TEST_F(MarkedEncodeTest, PrependAddsItsTextToAWholeTextAndNotToEachPiece) {
   const auto encoder = Tokenizer::parse(
       normalized_spec(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},)"
                       R"({"type":"Replace","pattern":{"String":" "},"content":"_"}]})"));
