@@ -120,7 +120,8 @@ void FaultRun::approach(const Fault& fault) {
     until([&] { return Clock::now() >= end || server_->logged_phase() != Phase::kLoading; });
   };
   if (fault.phase == Phase::kLoading) return load_for(delay);
-  // A null step takes a millisecond. It takes longer while a rank with nothing to load is stopped.
+  // A null step takes a millisecond, which is too short for a fault. So a rank that has nothing to
+  // load is stopped, and the null step waits for it.
   load_for(kMeeting);
   if (options_.workers > 1) held_ = server_->worker((fault.healing_rank + 1) % options_.workers);
   if (held_ != 0) kill(held_, SIGSTOP);
