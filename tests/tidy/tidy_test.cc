@@ -145,7 +145,7 @@ std::vector<std::string> code_spans(const std::string& text) {
   return spans;
 }
 
-// A row of docs/security.md is only as true as the test that it names.
+// Rows of docs/security.md name the tests that prove them.
 TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
   std::string page, tests;  // Each is one line.
   for (const SourceFile& file : tree()) {
