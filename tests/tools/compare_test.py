@@ -21,8 +21,8 @@ from environment import Problem  # noqa: E402
 from shapes import KINDS, SHAPES, case_bytes, case_operations  # noqa: E402
 from shapes import limit_seconds, parse_case  # noqa: E402
 
-# "placement" is a class of the two CPUs on which a run was placed: by the time in which a cache line
-# moves between the two (tools/bench/limits.cc). Only runs of one class are compared.
+# "placement" is a class of the two CPUs on which a run was placed: by the time that a cache line
+# takes from one to the other (tools/bench/limits.cc). Only runs of one class are compared.
 LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
           "bf16_gop_per_s": 200.0}
 
