@@ -91,7 +91,7 @@ TEST_F(QueueSharesTest, ClientsShareEveryBound) {
   }
 }
 
-TEST_F(QueueSharesTest, RefusedAndDisplacedRequestsAreCountedByTheFullBound) {
+TEST_F(QueueSharesTest, RefusedAndDisplacedRequestsCountForTheBoundThatWasFull) {
   fill("bob", 4);
   EXPECT_FALSE(shares_.check("bob").ok());
   EXPECT_EQ(join("bob", "late"), std::nullopt);

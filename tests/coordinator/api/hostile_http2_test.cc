@@ -90,7 +90,7 @@ TEST(HostileHttp2Test, FramesWithoutEndLeaveTimeForOthers) {
   for (std::thread& attacker : attackers) attacker.join();
 }
 
-TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTeDoNoHarm) {
+TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTeHeaderDoNoHarm) {
   const ApiServer server;
   const Attacker attacker(server.address());
   http2::Headers headers = http2::call_headers(kGenerate);

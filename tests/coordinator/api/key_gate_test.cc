@@ -138,7 +138,7 @@ TEST_F(KeyGateTest, ARequestCountsWhileItsPermitIsHeldThoughItsClientIsGone) {
   EXPECT_EQ(held_.size(), 1u);
 }
 
-TEST_F(KeyGateTest, AnAnswerIsWokenAfterItsHandlerReleasesIt) {
+TEST_F(KeyGateTest, AStreamMayBeWokenAfterItsHandlerReleasedTheExchange) {
   const auto exchange = call("/v1/completions", std::string("Bearer ") + kKey);
   std::atomic<bool> ready = false;
   const std::function<void()> wake = held_[0]->waker();

@@ -45,7 +45,7 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
     const LinkId second = lose_second(code, cluster);
-    cluster.worker(second).failure = failure_of(code);  // It fails again while it loads.
+    cluster.worker(second).failure = failure_of(code);  // This worker fails again while it loads.
     cluster.want_group();
     EXPECT_FALSE(cluster.formed());
     EXPECT_EQ(cluster.impossible(), "");

@@ -174,7 +174,7 @@ TEST(EngineTest, TextStopsAtStopStringsThatSpanTokens) {
   EXPECT_LT(stopped.tokens.size(), whole.tokens.size());
 }
 
-TEST(EngineTest, WideNucleiAreDrawnFromAllLogits) {
+TEST(EngineTest, DrawsFromWideNucleiUseAllLogits) {
   Served served({.ranks = 2, .vocab = 2000});
   EngineRequest request = request_of(1, 5, 40);
   request.sampling = {.temperature = 10, .top_p = 0.9f, .logit_bias = {}};

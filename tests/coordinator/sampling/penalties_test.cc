@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-TEST(PenaltiesTest, EditsAscendAndAreEmptyWithoutPenalties) {
+TEST(PenaltiesTest, EditsAreSortedByIdAndEmptyWithoutPenalties) {
   const SamplingParams none;
   const LogitRules no_rules(none, std::vector<int32_t>{5, 3, 5}, {}, 100);
   Penalties nothing(&no_rules);

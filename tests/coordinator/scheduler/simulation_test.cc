@@ -28,11 +28,12 @@ class Simulation {
 
   // Runs until all requests are served or cancelled; stops at the first failed check.
   void run() {
-    int64_t bound = 8;  // Max steps: in each, the oldest running sequence computes a row.
+    // The max number of steps: each step computes at least a row of the oldest running sequence. A
+    // sequence that outgrows its rotary frequencies is computed again.
+    int64_t bound = 8;
     for (const Life& life : lives_) {
       const int64_t length = life.max_tokens + life.sequence->length();
-      bound += (1 + std::ssize(model_.rope.lengths)) * length;  // It is computed again if it
-                                                                // outgrows its frequencies.
+      bound += (1 + std::ssize(model_.rope.lengths)) * length;
     }
     int64_t steps = 0;
     while (!all_over()) {

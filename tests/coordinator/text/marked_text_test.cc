@@ -83,7 +83,7 @@ TEST_F(MarkedEncodeTest, ASpecialTokenAcrossTheBorderOfARequestStaysText) {
   }
 }
 
-TEST_F(MarkedEncodeTest, OtherTextIsEncodedAsIfThereWereNoBorder) {
+TEST_F(MarkedEncodeTest, TextWithoutSpecialTokensIsEncodedAsIfThereWereNoBorder) {
   const auto encoder = tokenizer("false");
   ASSERT_NE(encoder, nullptr);
   EXPECT_EQ(encode(*encoder, text_of({{"a", false}, {"b", true}})), (std::vector<int32_t>{2}));

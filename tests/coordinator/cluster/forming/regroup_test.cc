@@ -194,7 +194,7 @@ TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
   const uint64_t tries = cluster_.worker(links_[0]).epoch;
   cluster_.pass(30'000);
   EXPECT_FALSE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // It is not retried in a loop.
+  EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // No load is tried again in a loop.
   EXPECT_EQ(cluster_.impossible(), "");
   cluster_.join();
   ASSERT_TRUE(cluster_.formed());
@@ -355,7 +355,7 @@ TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherClassAllowsALargerGroup) 
   cluster_.hang_up(links_[1]);
   cluster_.want_group({.numeric_class = "amx.v1"});
   const LinkId other = cluster_.join(of_class("f32.v1"));
-  EXPECT_FALSE(cluster_.formed());  // It waits for a worker of the requests' class.
+  EXPECT_FALSE(cluster_.formed());  // The group waits for a worker of the requests' class.
   cluster_.pass(1'500);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");

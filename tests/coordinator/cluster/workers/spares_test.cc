@@ -161,7 +161,7 @@ TEST_F(SparesTest, ASpareThatAsksForARankCoversIt) {
 }
 
 // There is no rank for a worker that was restarted after a spare had taken its rank.
-TEST_F(SparesTest, AWorkerWithoutARankCoversOneLikeASpare) {
+TEST_F(SparesTest, AWorkerWithoutARankCoversARankLikeASpare) {
   form();
   cluster::Hello hello = spare();
   hello.set_spare(false);

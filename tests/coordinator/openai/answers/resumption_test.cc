@@ -242,7 +242,7 @@ TEST(ResumptionTest, AnExpiredStreamIs410OrAnErrorWithinTheAnswer) {
   EXPECT_NE(post(server, "/v1/completions", resumable(kStory), "story")->wait_head().status, 409);
 }
 
-TEST(ResumptionTest, DeletingCancels) {
+TEST(ResumptionTest, DeletingAStreamCancelsItsRequest) {
   ApiServer server;
   const auto first =
       post(server, "/v1/completions", resumable(kStory, {{"max_tokens", 900}}), "story");

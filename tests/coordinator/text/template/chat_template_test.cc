@@ -169,7 +169,7 @@ TEST(ChatTemplateTest, RolesCountAsTextOfTheTemplateAndContentsAsTextOfTheReques
   EXPECT_EQ(forged->from_request, (std::vector<ByteRange>{{2, 10}}));
 }
 
-TEST(ChatTemplateTest, ReasoningIsUnderAllNamesThatTemplatesRead) {
+TEST(ChatTemplateTest, ReasoningIsPassedUnderAllNamesThatTemplatesRead) {
   const auto chat = ChatTemplate::from_json("{{ messages[0]|tojson }}");
   EXPECT_EQ(
       shown(chat, request_of({{{"role", "assistant"}, {"reasoning", "r"}}})),
