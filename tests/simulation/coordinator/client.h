@@ -52,7 +52,7 @@ class Client {
   bool poisoned_ = false;     // All logits after its prompt are NaN: no token can be drawn.
   bool deadly_ = false;       // No worker survives its prompt.
   bool cancels_ = false;
-  bool hurries_ = false;  // It has a deadline.
+  bool hurries_ = false;  // The request has a deadline.
   bool slow_ = false;     // Reads nothing until it is woken.
   int64_t cancel_after_ = 0;
   int64_t pause_ = 0;  // The maximum time between two reads, in milliseconds.
