@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that a full queue accepts, and those that it displaces for them.
+// The requests that a full queue accepts, and the waiting requests that it removes for them.
 #include "coordinator/admission/queue_shares.h"
 
 #include <gmock/gmock.h>

@@ -182,7 +182,7 @@ TEST(PrefixSchedulingTest, ASequenceThatIsLeftAloneCanUseAllPagesAfterAnEqualPro
   SchedulerLimits limits = kRoomy;
   limits.pages = 6;
   Bench bench(limits);
-  // Both compute the same 8 tokens in one step: the second one's pages are not shared.
+  // Both requests compute the same 8 tokens in one step: the second one's pages are not shared.
   bench.add(prompt_of(8));
   EngineRequest second = prompt_of(8);
   second.max_tokens = 15;  // Six pages at the end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random schedules: arrivals, cancellations, little memory. Workers check every Step, and every
-// token is compared with the one that its sequence gives alone.
+// Random schedules: arrivals, cancellations, little memory. Workers check every Step. Every token
+// is compared with the one that its sequence would get if it ran alone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
