@@ -28,7 +28,7 @@ FaultRun::~FaultRun() = default;
 
 // ---- The start ----
 
-// Runs a server of one worker without faults for each checkpoint.
+// Learns the right answers: for each checkpoint, from a server of one worker without faults.
 absl::Status FaultRun::learn() {
   for (int variant = checkpoints_.variants() - 1; variant >= 0; --variant) {
     checkpoints_.put(variant, Rewrite::kRename);

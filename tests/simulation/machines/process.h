@@ -20,7 +20,7 @@ inline constexpr int64_t kForever = int64_t{1} << 40;  // Milliseconds.
 class Port {
  public:
   virtual ~Port() = default;
-  // Opens a stream, which takes its first message at once and outlives the simulation's events.
+  // Opens a stream, to which the worker may write at once. It exists until the simulation ends.
   virtual Link* open(Process* worker) = 0;
 };
 

@@ -145,8 +145,8 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsTheNewFilesCompletely) {
   EXPECT_EQ(server.generate(story(30, 1)).tokens, wanted.tokens);
 }
 
-// The only worker is killed, so no worker knows the old files. The facts that ranks compare with
-// each other are the same for old and new files.
+// The only worker is killed, so no worker knows the old files. Ready.contents, by which ranks
+// compare their files, samples only bytes that are the same in the old and the new file.
 TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
   tune(0);  // Undoes the constructor's change.
   tune(8192);
