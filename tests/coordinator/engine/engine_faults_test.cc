@@ -334,7 +334,7 @@ TEST(EngineFaultsTest, NoErrorEndsTheEngineAfterAFirstGroup) {
   EXPECT_EQ(finish(*stream)[0].tokens, alone.tokens);
 }
 
-TEST(EngineFaultsTest, AnEngineThatHasServedAndEndsSaysWhy) {
+TEST(EngineFaultsTest, AnEngineThatEndsUnaskedReturnsAnError) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {.idle_step_ms = 1});
   ASSERT_TRUE(engine.wait_ready().ok());

@@ -131,7 +131,7 @@ TEST(FormatChoiceTest, NoTwoFormatsShareAName) {
   }
 }
 
-// A tokenizer with these tokens, ids in order; tokens with a bracket or a bar are special.
+// A tokenizer with these tokens, ids in order; tokens with "<" or the wide bar "｜" are special.
 std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& tokens) {
   Json vocabulary = Json::object(), added = Json::array();
   for (const std::string& token : tokens) {
