@@ -277,7 +277,7 @@ TEST_F(RegroupTest, AGroupWithRequestsGrowsAMinuteAfterTheWorkerJoined) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, AGroupGrowsWhenAllRemainingRequestsWaitForIt) {
+TEST_F(RegroupTest, AGroupGrowsWhenAllRemainingRequestsWaitForALargerOne) {
   form();
   lose_one();
   note_demand(Demand::kRuns);
