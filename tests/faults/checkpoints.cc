@@ -51,7 +51,8 @@ std::vector<TensorSpec> tensors() {
   return all;
 }
 
-// The bytes of model.safetensors. Linears keep the scale of their input; norms are 1.
+// The bytes of model.safetensors. Norm weights are 1. The other weights are so small that a
+// linear's outputs are about as large as its inputs.
 std::string file_of(uint32_t seed) {
   const std::vector<TensorSpec> specs = tensors();
   std::string bytes = safetensors_header(specs);

@@ -15,9 +15,10 @@ inline constexpr int kVariants = 2;
 // overwritten, so that a concurrent reader sees bytes of both.
 enum class Rewrite { kRename, kOverwrite };
 
-// The demo model's tokenizer on a larger Llama of random weights, so that a load takes some hundred
-// milliseconds, and a step takes a few. With `shape`, the model is that folder of config.json and
-// tokenizer.json: workers make random weights, and no file of weights is rewritten.
+// A folder with the demo model's tokenizer and a Llama of random weights, which is larger than the
+// demo model: a load takes some hundred milliseconds, and a step takes a few. With `shape`, a
+// folder of config.json and tokenizer.json, the model is that one: workers make random weights, and
+// no file of weights is rewritten.
 class Checkpoints {
  public:
   explicit Checkpoints(std::string shape);

@@ -57,7 +57,7 @@ int FaultDraw::deal(std::vector<int>& pile, const std::vector<int>& all) {
   return dealt;
 }
 
-// Draws the delay so that a pause is shorter or longer than --silent-ms, and a successor dies
+// Draws the delay: a pause may be shorter or longer than --silent-ms, and a successor may be killed
 // before or after it joins.
 Act FaultDraw::act(Kind kind, int rank) {
   const bool pauses = kind == Kind::kPause || kind == Kind::kHold;
@@ -69,7 +69,7 @@ Fault FaultDraw::next() {
   Fault fault{.phase = static_cast<Phase>(deal(phases_, all_phases_)),
               .healing_rank = draw(workers_),
               .delay_ms = draw(150)};
-  // Half of the time this is the rank that has just been restarted.
+  // Half of the faults strike the rank that approach() kills first.
   const int first = draw(2) == 0 ? fault.healing_rank : draw(workers_);
   fault.acts.push_back(act(static_cast<Kind>(deal(kinds_, all_kinds_)), first));
   if (all_kinds_.size() == 1) return fault;

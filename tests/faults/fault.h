@@ -43,8 +43,8 @@ struct Act {
 
 struct Fault {
   Phase phase;
-  int healing_rank;       // The rank to kill first, if a group is formed in this phase.
-  int delay_ms;           // The time from the phase's beginning to the fault.
+  int healing_rank;       // Joining, loading and null step begin after this rank is killed.
+  int delay_ms;           // The time that a load, a step or idleness lasts before the fault.
   std::vector<Act> acts;  // One, or two at once.
 
   std::string kinds() const;  // "kill + stop"

@@ -29,7 +29,7 @@ FaultRun::~FaultRun() = default;
 
 // ---- The start ----
 
-// Runs a server of one worker without faults for each checkpoint.
+// Learns the right answers: for each checkpoint, from a server of one worker without faults.
 absl::Status FaultRun::learn() {
   for (int variant = checkpoints_.variants() - 1; variant >= 0; --variant) {
     checkpoints_.put(variant, Rewrite::kRename);
@@ -121,7 +121,8 @@ void FaultRun::approach(const Fault& fault) {
     until([&] { return Clock::now() >= end || server_->logged_phase() != Phase::kLoading; });
   };
   if (fault.phase == Phase::kLoading) return load_for(delay);
-  // A null step takes a millisecond. It takes longer while a rank with nothing to load is stopped.
+  // A null step takes a millisecond, which is too short for a fault. So a rank that has nothing to
+  // load is stopped, and the null step waits for it.
   load_for(kTimeToMeet);
   if (options_.workers > 1) held_ = server_->worker((fault.healing_rank + 1) % options_.workers);
   if (held_ != 0) kill(held_, SIGSTOP);

@@ -19,7 +19,7 @@ struct FaultRunOptions {
   int workers = 3;
   int clients = 3;
   std::chrono::seconds limit{15};
-  std::string shape;  // See Checkpoints; "": the model that it makes.
+  std::string shape;  // See Checkpoints; "": a model that Checkpoints makes.
   std::vector<std::string> serve_flags;
 };
 

@@ -72,7 +72,7 @@ class Growth {
         "last\n",
         early.descriptors, early.resident_mb, late.descriptors, late.resident_mb);
     constexpr int64_t kDescriptors = 20, kMegabytes = 64;
-    constexpr size_t kEnough = 100;  // With fewer faults the allocator is still growing.
+    constexpr size_t kEnough = 100;  // During fewer faults the allocator still takes more memory.
     if (late.descriptors > early.descriptors + kDescriptors) {
       return absl::InternalError("the server's descriptors grow");
     }

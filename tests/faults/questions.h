@@ -32,7 +32,7 @@ struct Choice {
   std::string text;
   bool operator==(const Choice&) const = default;
 };
-using Choices = std::map<int32_t, Choice>;  // By index.
+using Choices = std::map<int32_t, Choice>;  // By the choice's index.
 
 struct Answer {
   grpc::Status status;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of a config.json, read as describe_model() reads it, under the rules of the architecture
-// that it names. An accepted text becomes a graph; a refusal is an error of one line. There is a
-// seed for every architecture.
+// that it names. An accepted text becomes a graph; a refusal is an error of one line.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

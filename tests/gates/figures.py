@@ -166,7 +166,7 @@ async def r8_slow_readers(lockstep: str) -> str:
             writer.transport.pause_reading()
             writer.write(head_of("POST", COMPLETIONS, body) + body)
             writers.append(writer)
-        await idle(server)  # The answers to these clients wait in streams' logs and sockets.
+        await idle(server)  # All requests have ended; unread answers wait in logs and sockets.
         growth = (server.memory() - memory) / 2**20
         for _ in range(5):
             await gaps_of(server.port, STORY, beside)

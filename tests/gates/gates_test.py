@@ -4,7 +4,7 @@
 
     tests/gates/gates_test.py LOCKSTEP
 
-No figure here depends on the machine's speed: such figures are on the page.
+No check here depends on the machine's speed: figures that do are in docs/reliability.md.
 """
 import asyncio
 import json
@@ -64,7 +64,7 @@ class GatesTest(unittest.IsolatedAsyncioTestCase):
         self.descriptors = self.server.descriptors()
 
     async def test_r6_a_flood_is_served_or_refused_with_retry_after_and_leaves_nothing(self):
-        """Sends four times as many requests as the queue holds."""
+        """Sends 1,000 requests of 64 choices: nearly four times the 16,384 that the queue holds."""
         memory = self.server.memory()
         request = {**STORY, "n": 64, "max_tokens": 2}
 

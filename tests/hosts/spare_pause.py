@@ -5,10 +5,11 @@
     tests/hosts/spare_pause.py LOCKSTEP                        # a shape of 1.1 billion weights
     tests/hosts/spare_pause.py LOCKSTEP --shape '' --rounds 9  # the demo model
 
-The spare holds the lost rank's weights; or it holds those of another rank, and must load the lost
-rank's, with or without the weight cache. Prints a line per case: the longest time between two
-events of a stream, as the rounds' median, and the time between events while the spare loads in the
-background. Exits with 1 if a text differs from the undisturbed one.
+There are three cases: the spare holds the lost rank's weights; or it holds another rank's weights,
+and loads the lost rank's from the weight cache; or it loads them without this cache. Prints a line
+per case: the longest pause of a stream (median and max of the rounds), and the time per token,
+without and with a spare that loads in the background. Exits with 1 if a text differs from the
+undisturbed one.
 """
 import argparse
 import json

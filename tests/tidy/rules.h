@@ -28,8 +28,8 @@ struct Rule {
 // All rules; the list is made on first use.
 const std::vector<Rule>& rules();
 
-// A folder, and the folders whose headers its files may include. A file belongs to the longest
-// folder of its path; its own folder is always allowed.
+// A folder, and the other folders whose headers its files may include. A file belongs to the
+// longest of these folders that its path begins with.
 struct Layer {
   const char* folder;
   std::vector<std::string> may_include;

@@ -145,9 +145,9 @@ std::vector<std::string> code_spans(const std::string& text) {
   return spans;
 }
 
-// A row of docs/security.md is only as true as the test that it names.
+// Rows of docs/security.md name the tests that prove them.
 TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
-  std::string page, tests;  // Each is one line.
+  std::string page, tests;  // All lines of the page, and of the tests, joined by blanks.
   for (const SourceFile& file : tree()) {
     const bool is_page = file.path == "docs/security.md";
     if (!is_page && !(file.is_in("tests") && file.is_cpp())) continue;

@@ -13,7 +13,7 @@ namespace {
 struct Token {
   std::string word;  // A word in small letters, or one other character; '\n' ends a paragraph.
   bool is_word = false;
-  bool is_code = false;  // It is part of a call, a name or a path.
+  bool is_code = false;  // The word is part of a call, a name or a path.
   bool opens = false;
   size_t line = 0;
 };

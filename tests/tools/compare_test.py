@@ -21,7 +21,7 @@ from environment import Problem  # noqa: E402
 from shapes import KINDS, SHAPES, case_bytes, case_operations  # noqa: E402
 from shapes import limit_seconds, parse_case  # noqa: E402
 
-# "placement" is the class of the two CPUs on which a run was placed, by the time that a cache line
+# "placement" is a class of the two CPUs on which a run was placed: by the time that a cache line
 # takes from one to the other (tools/bench/limits.cc). Only runs of one class are compared.
 LIMITS = {"threads": 1, "placement": "B", "read_gb_per_s": 20.0, "fp32_gop_per_s": 100.0,
           "bf16_gop_per_s": 200.0}
@@ -141,7 +141,7 @@ class CompareTest(unittest.TestCase):
         records += [run_record("lockstep 1x1", s) for s in (1.0, 2.0, 3.0)]
         records += [run_record("lockstep 1x1", 9.0, "A"), run_record("lockstep 1x1", 1.0, "mixed")]
         rows = [line for line in report.table(records).splitlines() if "decode:10" in line]
-        self.assertEqual(len(rows), 2)  # B and A; mixed ones are not counted.
+        self.assertEqual(len(rows), 2)  # One for placement B, one for A, and none for "mixed".
         self.assertIn("| B | 2.5 (", rows[0])
         self.assertIn("5.0 (", rows[0])
         self.assertIn("**2.00**", rows[0])
@@ -233,8 +233,8 @@ class CompareTest(unittest.TestCase):
         self.assertTrue(passed(*[1.0] * 11))
         self.assertTrue(passed(*[0.985] * 11))  # Certainly slower, but by less than 2 %.
         self.assertFalse(passed(*[0.97] * 11))
-        self.assertFalse(passed(*[0.97] * 10, 1.2))  # One other round does not matter.
-        self.assertTrue(passed(*[0.97] * 8, *[1.2] * 3))  # Slower, or noise: unknown.
+        self.assertFalse(passed(*[0.97] * 10, 1.2))  # One faster round changes no verdict.
+        self.assertTrue(passed(*[0.97] * 8, *[1.2] * 3))  # It may be slower; it may be noise.
         self.assertTrue(passed(*[1.3] * 11))
 
     def test_rates_and_ratios_are_medians_of_the_rounds(self):

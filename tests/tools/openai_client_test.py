@@ -107,8 +107,8 @@ class OpenAiClientTest(unittest.TestCase):
 
             def go_on():
                 while beside.readline() != b"\n" or beside.readline() != b"\n":
-                    pass  # Until an empty line keeps the stream alive.
-                time.sleep(2)  # The other streams have been idle as long.
+                    pass  # Reads until the server sends an empty line to keep the stream alive.
+                time.sleep(2)  # Meanwhile the other streams get such a line, too.
                 signal_children(server.process.pid, signal.SIGCONT)
 
             waker = threading.Thread(target=go_on)

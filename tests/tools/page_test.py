@@ -185,7 +185,7 @@ def check_phone(page):
 
 
 def check_silent_server(page):
-    """The server must have ended."""
+    """Checks the page after its server has ended."""
     page.wait_status(SILENT)
     assert page.is_stale()
     page.ask("Is anybody there?")

@@ -121,7 +121,7 @@ REFUSED = {"thing": ["odd", 0.25]}
 
 
 def table(kind: str) -> list[tuple[str, list[str], str]]:
-    """The fields of a list, the endpoints that have each, and the next cell."""
+    """The rows of a table of docs/http.md: field, endpoints that have it, and the next cell."""
     rows = []
     page = (SOURCE / "docs/http.md").read_text()
     for line in page.partition(f"### {kind}\n")[2].partition("\n#")[0].splitlines():

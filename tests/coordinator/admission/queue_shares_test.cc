@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests that a full queue accepts, and those that it displaces for them.
+// The requests that a full queue accepts, and the waiting requests that it removes for them.
 #include "coordinator/admission/queue_shares.h"
 
 #include <gmock/gmock.h>
@@ -23,8 +23,8 @@ constexpr QueueLoad kOne = {.requests = 1, .choices = 1, .prompt_tokens = 10, .b
 
 class QueueSharesTest : public testing::Test {
  protected:
-  // Returns the names of the displaced requests; nullopt if the request was refused, for the reason
-  // in why_.
+  // Returns the names of the displaced requests; nullopt if the request was refused. why_ then has
+  // the reason.
   std::optional<std::vector<std::string>> join(const std::string& client, const std::string& name,
                                                const QueueLoad& load = kOne, int32_t priority = 0) {
     streams_[name] = std::make_shared<Stream>();
@@ -91,7 +91,7 @@ TEST_F(QueueSharesTest, ClientsShareEveryBound) {
   }
 }
 
-TEST_F(QueueSharesTest, RefusedAndDisplacedRequestsAreCountedByTheFullBound) {
+TEST_F(QueueSharesTest, RefusedAndDisplacedRequestsCountForTheBoundThatWasFull) {
   fill("bob", 4);
   EXPECT_FALSE(shares_.check("bob").ok());
   EXPECT_EQ(join("bob", "late"), std::nullopt);
@@ -101,8 +101,9 @@ TEST_F(QueueSharesTest, RefusedAndDisplacedRequestsAreCountedByTheFullBound) {
   EXPECT_EQ(shares_.refused().bytes, 0);
 }
 
-// With the large request, alice would have more than bob has left. The request is refused, and none
-// of bob's requests is displaced in vain.
+// The large request would fit if one of bob's three requests were displaced. But then alice would
+// have 80 prompt tokens in the queue and bob 20. So the request is refused, and bob keeps all
+// three.
 TEST_F(QueueSharesTest, ALargeRequestTakesNoMoreThanItsShare) {
   fill("bob", 3);
   EXPECT_EQ(join("alice", "large", {.requests = 1, .prompt_tokens = 80}), std::nullopt);
@@ -132,7 +133,8 @@ TEST_F(QueueSharesTest, ManyConnectionsOfOneNetworkKeepNoOtherNetworkOut) {
   EXPECT_EQ(join("[fd00::2]:1", "neighbour"), std::nullopt) << "both are in one network of 64 bits";
 }
 
-// Two clients of one proxy share as if there were no other network.
+// Without API keys each connection is a client. A new connection displaces a request of the client
+// with the most, even if that client is in the same network.
 TEST_F(QueueSharesTest, ConnectionsOfOneNetworkShareTheNetworksPart) {
   fill("10.0.0.1:1", 3);
   join("10.0.0.2:1", "other");

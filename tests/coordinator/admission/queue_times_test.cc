@@ -126,7 +126,7 @@ TEST_F(QueueTimesTest, ARequestThatLeavesBeforeItBeginsCountsNoMore) {
   pass(1000);
   for (const Stream* stream : waiting_) times_.on_closed(stream, absl::OkStatus(), now_ns_);
   EXPECT_EQ(wait_ms(of("new")), 0);
-  times_.on_closed(streams_[0].get(), absl::OkStatus(), now_ns_);  // It had begun.
+  times_.on_closed(streams_[0].get(), absl::OkStatus(), now_ns_);  // This request had begun.
   EXPECT_EQ(wait_ms(of("new")), 0);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of keys, and the calls that it admits.
+// The file of API keys, and the requests that these keys admit.
 #include "coordinator/api/api_keys.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST_F(ApiKeysTest, NamesAndKeysMustBePlainLetters) {
   }
 }
 
-TEST_F(ApiKeysTest, AnyOtherHeaderIsRefused) {
+TEST_F(ApiKeysTest, AHeaderWithoutAValidKeyIsRefused) {
   const auto keys = load(std::string("alice ") + kKey);
   ASSERT_TRUE(keys.ok()) << keys.status();
   for (const std::string& wrong :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public port in this process, in front of the real engine and workers that do no arithmetic: a
-// test decides when a step may run.
+// The public port in this process, in front of the real engine and workers that do no arithmetic. A
+// test may hold back their steps.
 #pragma once
 
 #include <grpcpp/generic/generic_stub.h>

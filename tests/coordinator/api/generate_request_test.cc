@@ -75,7 +75,7 @@ TEST_F(GenerateRequestTest, TheServersDefaultsOverrideThoseOfTheModel) {
   EXPECT_EQ(accepted().max_tokens, 3);
 }
 
-TEST_F(GenerateRequestTest, PromptIdsNeedOneMinusOneForEachRowOfEmbeddings) {
+TEST_F(GenerateRequestTest, EachRowOfPromptEmbedsNeedsAPromptIdOfMinusOne) {
   message_.clear_prompt();
   for (const int32_t id : {5, -1, -1}) message_.mutable_prompt_ids()->add_ids(id);
   expect_refused("prompt_ids");

@@ -64,8 +64,8 @@ TEST(HostileHttp2Test, TenThousandRapidResetsDoNoHarm) {
   server.expect_alive();
 }
 
-// Reads that take long, as those of these attackers' connections do, get at most half of a server
-// thread's time. Networks are read alternately.
+// A read of an attacker's frames takes long. After each long read, the server's thread does other
+// work for the same time. So attackers get at most half of its time.
 TEST(HostileHttp2Test, FramesWithoutEndLeaveTimeForOthers) {
   const ApiServer server;
   const std::string update = http2::frame(http2::kWindowUpdate, 0, 0, http2::big_endian(1, 4));
@@ -90,7 +90,7 @@ TEST(HostileHttp2Test, FramesWithoutEndLeaveTimeForOthers) {
   for (std::thread& attacker : attackers) attacker.join();
 }
 
-TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTeDoNoHarm) {
+TEST(HostileHttp2Test, HeadersOfNineKilobytesAndABadTeHeaderDoNoHarm) {
   const ApiServer server;
   const Attacker attacker(server.address());
   http2::Headers headers = http2::call_headers(kGenerate);

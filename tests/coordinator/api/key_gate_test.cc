@@ -19,7 +19,7 @@ using testing::FakeExchange;
 
 constexpr const char* kKey = "sk-0123456789abcdef";
 
-// Writes one piece after the test sets its flag.
+// A body of one byte, which can be read after the test has set `*ready`.
 class GatedSource final : public http::BodySource {
  public:
   explicit GatedSource(const std::atomic<bool>* ready) : ready_(ready) {}
@@ -138,7 +138,7 @@ TEST_F(KeyGateTest, ARequestCountsWhileItsPermitIsHeldThoughItsClientIsGone) {
   EXPECT_EQ(held_.size(), 1u);
 }
 
-TEST_F(KeyGateTest, AnAnswerIsWokenAfterItsHandlerReleasesIt) {
+TEST_F(KeyGateTest, AStreamMayBeWokenAfterItsHandlerReleasedTheExchange) {
   const auto exchange = call("/v1/completions", std::string("Bearer ") + kKey);
   std::atomic<bool> ready = false;
   const std::function<void()> wake = held_[0]->waker();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of limits, as the checks and the documentation show it.
+// The table of limits: requests are checked by it, and the comments of generate.proto agree with
+// it.
 #include "coordinator/api/limits.h"
 
 #include <gtest/gtest.h>

@@ -144,7 +144,8 @@ TEST(ResumeTest, AnExpiredStreamIsOutOfRange) {
 TEST(ResumeTest, ReadersThatHangUpMakeRoomForOthersAndTheRequestRunsOn) {
   ApiServer server;
   StepGate gate(server.cluster());
-  // Repeat until a request begins within the deadline, which ends the call and not the request.
+  // The deadline ends a call, but not a request that has begun. So it is doubled until a request
+  // begins in time.
   std::string id;
   for (int ms = 100; server.resumable().counts().streams == 0; ms *= 2) {
     id = fmt::format("within-{}-ms", ms);
@@ -186,7 +187,7 @@ TEST(ResumeTest, AResumerThatNeverReadsDelaysNoOther) {
   EXPECT_LE(server.resumable().counts().bytes, 600 << 10);
   v1::GenerateRequest other = story("other", 600, 2);
   other.set_logprobs(20);
-  generate(server, other, 1);  // Its stream needs the bytes of "story".
+  generate(server, other, 1);  // No memory is left for its stream: the stream "story" is removed.
   EXPECT_TRUE(becomes_true([&] {
     return resume(server, "story", 0).status.error_code() == grpc::StatusCode::OUT_OF_RANGE;
   }));

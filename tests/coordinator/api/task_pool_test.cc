@@ -205,7 +205,7 @@ TEST(TaskPoolTest, BytesAreBoundedAndFreeAgainWhenATaskHasRun) {
 
 TEST(TaskPoolTest, LongTextsLeaveRoomForShortOnes) {
   BlockedPool blocked({.threads = 1, .max_tasks = 100, .max_bytes = 20 * kLong});
-  int taken = 1;  // The long task that blocks a thread.
+  int taken = 1;  // Counts the long task that blocks a thread.
   for (int client = 0; client < 40; ++client) {
     taken += blocked.submit(std::to_string(client), kLong, "long").ok() ? 1 : 0;
   }

@@ -45,7 +45,7 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   for (const absl::StatusCode code : kPermanent) {
     VirtualCluster cluster(VirtualCluster::default_options());
     const LinkId second = lose_second(code, cluster);
-    cluster.worker(second).failure = failure_of(code);  // It fails again while it loads.
+    cluster.worker(second).failure = failure_of(code);  // This worker fails again while it loads.
     cluster.want_group();
     EXPECT_FALSE(cluster.formed());
     EXPECT_EQ(cluster.impossible(), "");
@@ -55,8 +55,8 @@ TEST(HealingTest, NoErrorIsPermanentAfterAFirstGroup) {
   }
 }
 
-// If a worker's status code counted as well, a step that a worker always ends with this code would
-// be retried forever.
+// The codes kAborted and kDeadlineExceeded say that no rank is at fault. If a worker could say so,
+// a step that it always ends with such a code would be retried forever.
 TEST(HealingTest, OnlyTheCoordinatorMaySayThatNoRankIsAtFault) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kAborted, absl::StatusCode::kDeadlineExceeded}) {

@@ -28,7 +28,7 @@ struct VirtualWorker {
   int64_t weight_bytes = 1'000;
   std::string contents = "checkpoint 1";
   std::string written_at = "noon";
-  // The proven kernels of each linear: the worker uses the first one, or the assigned one.
+  // The proven kernels of each linear. The worker uses the first one if none is assigned.
   std::vector<std::vector<std::string>> kernels = {};
   bool obeys = true;  // Uses assigned kernels.
   // If set, the answer to the next Assignment, preload or Step.
@@ -62,7 +62,7 @@ class VirtualCluster {
   LinkId join(cluster::Hello hello = default_hello(), VirtualWorker worker = {});
   // A worker opens a stream and sends nothing.
   LinkId open();
-  // The worker sends this message. Epoch 0 becomes the worker's epoch.
+  // The worker sends this message; if the message's epoch is 0, it gets the worker's epoch.
   void say(LinkId link, cluster::WorkerMessage message);
   void hang_up(LinkId link);  // Its process died: the stream ends.
 

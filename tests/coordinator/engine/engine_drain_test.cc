@@ -112,7 +112,7 @@ TEST(EngineDrainTest, StoppingEndsADrainAtOnce) {
   engine.drain(hours(1));
   EXPECT_TRUE(engine.wait_end().ok());
   const FinishReason reason = finish(*stream)[0].finish_reason;
-  if (reason == FinishReason::kLength) return;  // It ended before the stop.
+  if (reason == FinishReason::kLength) return;  // The request ended before the stop.
   EXPECT_EQ(reason, FinishReason::kCancelled);
   EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
 }

@@ -29,7 +29,8 @@ TEST(EngineEventsTest, TheNextStepIsSentBeforeReadersGetTheLastStepsEvents) {
   EXPECT_TRUE(driven.core().take_actions().empty());
 }
 
-// Every token has two letters, an upper and a lower case one, so that a stop string is one token.
+// The text of every token is two letters, the first upper case and the second lower case. So a stop
+// string of two letters can only match one whole token.
 std::unique_ptr<Tokenizer> lettered_tokenizer(int64_t vocab) {
   std::vector<std::string> texts;
   for (int64_t id = 0; id < vocab; ++id) {

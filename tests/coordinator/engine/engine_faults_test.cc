@@ -55,7 +55,7 @@ TEST(EngineFaultsTest, CancelledRequestsFreeTheirPagesAndDisturbNoOther) {
       EXPECT_TRUE(stream->status().ok());
     }
     EXPECT_EQ(finish(*kept)[0].tokens, alone.tokens);
-    engine.cancel(kept);  // It has ended already.
+    engine.cancel(kept);  // This request has ended already.
     eventually([&] {
       const EngineStats stats = engine.stats();
       return stats.pages_free == model.pages && stats.running == 0 && stats.waiting == 0;
@@ -245,7 +245,7 @@ TEST(EngineFaultsTest, DestroyingTheEngineEndsOpenStreams) {
   int cancelled = 0;
   for (const std::shared_ptr<Stream>& stream : streams) {
     const FinishReason reason = finish(*stream)[0].finish_reason;
-    if (reason == FinishReason::kLength) continue;  // It ended before the engine.
+    if (reason == FinishReason::kLength) continue;  // The request ended before the engine.
     ++cancelled;
     EXPECT_EQ(reason, FinishReason::kCancelled);
     EXPECT_EQ(stream->status().code(), absl::StatusCode::kCancelled);
@@ -334,11 +334,11 @@ TEST(EngineFaultsTest, NoErrorEndsTheEngineAfterAFirstGroup) {
   EXPECT_EQ(finish(*stream)[0].tokens, alone.tokens);
 }
 
-TEST(EngineFaultsTest, AnEngineThatHasServedAndEndsSaysWhy) {
+TEST(EngineFaultsTest, AnEngineThatEndsUnaskedReturnsAnError) {
   FakeCluster cluster({});
   Engine engine(&cluster, nullptr, {.idle_step_ms = 1});
   ASSERT_TRUE(engine.wait_ready().ok());
-  cluster.shutdown();  // The engine did not ask for it.
+  cluster.shutdown();  // The engine did not ask for this.
   cluster.set_hook([](const cluster::Step&) { return absl::UnavailableError("all ranks left"); });
   EXPECT_EQ(engine.wait_end().code(), absl::StatusCode::kInternal);
 }

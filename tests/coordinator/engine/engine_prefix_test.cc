@@ -65,7 +65,7 @@ TEST(EnginePrefixTest, EveryChoiceDrawsTheSameAsWithoutACache) {
   EXPECT_EQ(driven.core().stats().prompt_tokens, 30 + 4 * 2);
 }
 
-TEST(EnginePrefixTest, CachedPagesAreFreeAndCounted) {
+TEST(EnginePrefixTest, CachedPagesCountAsFreeAndAsCached) {
   Driven driven;
   driven.submit(long_request());
   driven.run();

@@ -63,8 +63,8 @@ TEST(EngineStrikesTest, ARequestWhoseStepsAlwaysAbortOrTimeOutEnds) {
   }
 }
 
-// The first five losses are kills. Among the next four, three are not, and the second one is a
-// kill. All come before the request's first token.
+// Nine groups are lost before the request's first token. Kills cause the first five losses and the
+// seventh, which are no strikes. The other three are strikes, and the third one ends the request.
 TEST(EngineStrikesTest, WorkersThatAreKilledFromOutsideAreNoStrike) {
   Driven driven(kModel);
   const std::shared_ptr<Stream> stream = driven.submit(request_of(1, 3, 9));

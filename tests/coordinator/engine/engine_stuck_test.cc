@@ -37,7 +37,7 @@ class EngineStuckTest : public testing::Test {
 
 TEST_F(EngineStuckTest, ARequestEndsAtItsDeadline) {
   EngineRequest request = request_of(1, 3, 100);
-  request.deadline_ms = steady_now_ms() + 2'000;  // It runs before its deadline.
+  request.deadline_ms = steady_now_ms() + 2'000;  // Enough time to begin the request.
   ends_with(*get_stuck(std::move(request)), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(cluster_.groups(), 1);
 }

@@ -95,7 +95,8 @@ TEST(EngineTest, SixtyFourStreamsAtOnceGiveWhatEachGivesAlone) {
         ASSERT_TRUE(streams[i]->status().ok()) << streams[i]->status();
       }
       eventually([&] { return served.engine().stats().pages_free == pages; });
-      const bool crowded = pages == 40 && ranks != 2;  // Chunks of one row: few run at once.
+      // With two ranks a chunk has one row: few sequences run at once, and all have pages.
+      const bool crowded = pages == 40 && ranks != 2;
       EXPECT_EQ(served.engine().stats().preemptions > 0, crowded);
     }
   }
@@ -173,7 +174,7 @@ TEST(EngineTest, TextStopsAtStopStringsThatSpanTokens) {
   EXPECT_LT(stopped.tokens.size(), whole.tokens.size());
 }
 
-TEST(EngineTest, WideNucleiAreDrawnFromAllLogits) {
+TEST(EngineTest, DrawsFromWideNucleiUseAllLogits) {
   Served served({.ranks = 2, .vocab = 2000});
   EngineRequest request = request_of(1, 5, 40);
   request.sampling = {.temperature = 10, .top_p = 0.9f, .logit_bias = {}};

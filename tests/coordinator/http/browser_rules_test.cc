@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hosts that are served, the origins that may call, and what a page of another origin may read.
+// The Host headers that are served, the origins whose pages may call, and the answers that pages of
+// other origins may read.
 #include "coordinator/http/browser_rules.h"
 
 #include <arpa/inet.h>
@@ -64,8 +65,8 @@ TEST(BrowserRulesTest, RequestsFromOtherMachinesAreNotChecked) {
   EXPECT_EQ(exchange->wait().status, 200);
 }
 
-// An attacker may point the name of a page to 127.0.0.1 while the page runs (DNS rebinding).
-TEST(BrowserRulesTest, OtherNamesAre403AndTheFlagIsNamed) {
+// An attacker may point the host name of his page to 127.0.0.1 while the page runs (DNS rebinding).
+TEST(BrowserRulesTest, OtherHostNamesAre403AndTheErrorNamesTheFlag) {
   for (const char* host : {"evil.example:8000", "10.0.0.1", "localhost.evil.example", "[::2]:1",
                            "127.0.0.1.evil.example", "evil-localhost", "[::1]evil.example", "[::1",
                            "localhost:evil.example", "[::1]:80evil"}) {
@@ -78,7 +79,7 @@ TEST(BrowserRulesTest, OtherNamesAre403AndTheFlagIsNamed) {
   EXPECT_EQ(ask(proxied, {{"Host", "evil.example"}}).status, 403);
 }
 
-TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheFlagIsNamed) {
+TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheErrorNamesTheFlag) {
   const std::string host = "127.0.0.1:8000";
   EXPECT_EQ(ask(kLocal, {{"Host", host}, {"Origin", "http://127.0.0.1:8000"}}).status, 200);
   for (const char* origin : {"https://evil.example", "null", "http://127.0.0.1:9000", "x"}) {
@@ -121,7 +122,7 @@ TEST(BrowserRulesTest, PreflightsOfAllowedOriginsAreAnswered) {
 }
 
 // Without `keyless` any Host is served, but pages of other origins may not read the answers.
-TEST(BrowserRulesTest, PortsWithKeysServeAnyNameAndShareNothing) {
+TEST(BrowserRulesTest, PortsWithKeysServeAnyHostNameAndOnlyAllowedOriginsReadAnswers) {
   const Headers page = {{"Host", "chat.example.com"}, {"Origin", "https://evil.example"}};
   const Response answer = ask({}, page);
   EXPECT_EQ(answer.status, 200);

@@ -14,7 +14,7 @@ TEST(HostileHttpTest, ARequestCutAtAnyByteIsServedWhenItIsWhole) {
       "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
   for (size_t cut = 1; cut < request.size(); ++cut) {
     client.send(std::string_view(request).substr(0, cut));
-    if (cut % 8 == 0) server.expect_alive();  // By then the first part is read.
+    if (cut % 8 == 0) server.expect_alive();  // Meanwhile the server reads the first part.
     client.send(std::string_view(request).substr(cut));
     EXPECT_EQ(client.read().body, "abc") << cut;
   }

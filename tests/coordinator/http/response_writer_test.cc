@@ -45,7 +45,7 @@ TEST(ResponseWriterTest, HeadersThatOnlyTheServerMaySetAreLeftOut) {
   EXPECT_FALSE(has(bytes, "Connection"));
 }
 
-TEST(ResponseWriterTest, AChunkHasTheBytesThatWereAppendedSinceItsBegin) {
+TEST(ResponseWriterTest, AChunkHasTheBytesThatWereAppendedSinceItBegan) {
   std::string bytes = "before";
   {
     ChunkWriter chunk(&bytes);

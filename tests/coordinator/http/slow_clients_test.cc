@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slow or silent client, or many of them, delay no other client.
+// Slow and silent clients, however many there are, delay no other client.
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -178,7 +178,7 @@ ServerOptions one_thread(int64_t all_answer_bytes) {
   return {.threads = 1, .max_connections = 50, .limits = {.all_answer_bytes = all_answer_bytes}};
 }
 
-// Without this bound, any number of large answers could wait in memory: each is buffered whole.
+// An answer is buffered whole. all_answer_bytes bounds the answers that wait for slow clients.
 TEST(SlowClientsTest, AnswersThatWaitToBeReadAreBoundedTogether) {
   ScriptedServer server(one_thread(2 * (3 * kLargeBytes + 1'000'000)));
   const auto ask = [&](HttpClient& client, size_t bytes) {
@@ -211,7 +211,7 @@ class LongEvent final : public BodySource {
   }
 };
 
-// These streams have begun and cannot be refused: the ones above the bound are closed.
+// A stream that has begun cannot be refused, so streams above the bound are closed.
 TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
   ScriptedServer server(one_thread(2 * (3 * kLargeBytes + 1'000'000)));
   std::vector<testing::Socket> slow;
@@ -235,7 +235,8 @@ TEST(SlowClientsTest, StreamsThatWaitToBeReadAreBoundedTogether) {
   EXPECT_GT(read(slow[4]), kLargeBytes);
 }
 
-// Each connection serves two clients' requests: an answer counts for the client of its request.
+// A connection has requests of two clients: carol's, and then another one. An answer counts for the
+// client that sent its request.
 TEST(SlowClientsTest, OneClientMayHaveHalfOfTheAnswersThatAreNotRead) {
   const Gate gate = [](const Request& head) -> Admission {
     return {.refusal = std::nullopt, .client = std::string(head.header("Client"))};

@@ -87,7 +87,7 @@ TEST_F(EngineMetricsTest, EndsAreCountedByTheirReason) {
   EXPECT_EQ(value("request_prompt_tokens_sum"), 60);
 }
 
-TEST_F(EngineMetricsTest, PromptsCountWhetherTheyAreCachedOrNot) {
+TEST_F(EngineMetricsTest, PromptTokensCountWhetherTheyAreCachedOrNot) {
   const EngineRequest request = {
       .prompt_ids = std::vector<int32_t>(30, 7), .max_tokens = 50, .n = 2};
   metrics_.on_submitted(&stream_, request, 0);
@@ -121,7 +121,7 @@ TEST_F(EngineMetricsTest, AStepCountsTheComputedTokens) {
   EXPECT_EQ(value("iteration_tokens_total_sum"), 15);
 }
 
-TEST_F(EngineMetricsTest, AChoiceThatEndedSaysHowOftenItWasPreempted) {
+TEST_F(EngineMetricsTest, PreemptionsAreCountedWhenAChoiceEnds) {
   metrics_.on_submitted(&stream_, {.n = 2}, 0);
   StreamEvent last = token_of(0, FinishReason::kStop);
   last.preemptions = 3;
@@ -233,7 +233,7 @@ TEST_F(EngineMetricsTest, TheStateForTheWebPageNamesSparesAndTheRanksThatTheyCov
   EXPECT_TRUE(state["spares"][1]["holds"].is_null());
 }
 
-// An engine with this observer: the parts add up to all of its thread's time.
+// The engine divides its thread's time into parts. Together they are all of the time.
 TEST(EngineMetricsInEngineTest, PartsAddUpToTheThreadsTime) {
   EngineMetrics metrics("lockstep", "story");
   FakeCluster cluster(FakeModel{});

@@ -113,7 +113,7 @@ TEST_F(ModelTest, ATagOfTheTemplateThatIsNotATokenIsAWarning) {
                                               HasSubstr("a prompt with <|a|> or a later one")));
 }
 
-TEST_F(ModelTest, ATemplateOfToolsOrCallsAloneIsAWarning) {
+TEST_F(ModelTest, ATemplateThatShowsOnlyToolsOrOnlyCallsIsAWarning) {
   const std::string turns =
       "{% for m in messages %}{% if m.role == 'tool' and refuses %}{{ raise_exception('no') }}"
       "{% endif %}{{ m.content }}";

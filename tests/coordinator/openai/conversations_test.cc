@@ -332,7 +332,7 @@ TEST(ConversationsTest, ATemplateThatShowsOnlyTheLastMessageIsNotChecked) {
   EXPECT_EQ(*prompt, "Where?");
 }
 
-TEST(ConversationsTest, ResponsesAcceptInstructionsDeveloperMessagesAndCutOffCalls) {
+TEST(ConversationsTest, ResponsesAcceptInstructionsDeveloperMessagesAndTruncatedCalls) {
   const Template chat_template(
       "{% if messages[0].role == 'system' %}<system>{{ messages[0].content }}{% endif %}"
       "{% for m in messages if m.role != 'system' and m.role != 'developer' %}<{{ m.role }}>"

@@ -50,7 +50,7 @@ TEST(TextRoutesTest, TheNumberOfTokenTextsIsBounded) {
 
 TEST(TextRoutesTest, TheLengthOfADetokenizedTextIsBounded) {
   ApiServer server;
-  const std::vector<int32_t> ids(500'000, 0);  // "<|story|>": 4.5 MB of text.
+  const std::vector<int32_t> ids(500'000, 0);  // Id 0 is "<|story|>": 4.5 MB of text.
   expect_error(server.post("/detokenize", OrderedJson{{"tokens", ids}}.dump()), 400, "tokens",
                nullptr, "must have a text of at most 4194304 bytes, found more");
 }

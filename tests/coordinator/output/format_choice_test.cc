@@ -66,7 +66,8 @@ TEST(FormatChoiceTest, PublishedTemplatesWithoutToolsShowNoFormat) {
   EXPECT_GE(templates, 7);
 }
 
-// Other formats with Hermes's tag, and a template with two formats.
+// The first two templates have Hermes's tag in other formats; the third one has tags of two
+// formats.
 TEST(FormatChoiceTest, AutoChoosesNothingIfItIsNotCertain) {
   EXPECT_EQ(names_of("<tool_call>NAME</tool_call>"), "none,none");
   EXPECT_EQ(names_of("]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\"> \"arguments\""),
@@ -130,7 +131,7 @@ TEST(FormatChoiceTest, NoTwoFormatsShareAName) {
   }
 }
 
-// A tokenizer with these tokens, ids in order; tokens with a bracket or a bar are special.
+// A tokenizer with these tokens, ids in order; tokens with "<" or the wide bar "｜" are special.
 std::unique_ptr<Tokenizer> tokenizer_of(const std::vector<std::string>& tokens) {
   Json vocabulary = Json::object(), added = Json::array();
   for (const std::string& token : tokens) {

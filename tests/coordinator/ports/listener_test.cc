@@ -129,14 +129,14 @@ TEST(ListenerTest, AListenerOutOfDescriptorsRefusesAndGoesOn) {
   Host host(1000);
   std::vector<Socket> clients;
   clients.reserve(30);
-  for (int i = 0; i < 30; ++i) clients.emplace_back(host.address());  // They wait to be accepted.
+  for (int i = 0; i < 30; ++i) clients.emplace_back(host.address());  // All wait to be accepted.
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   const rlimit few = {.rlim_cur = static_cast<rlim_t>(clients.back().descriptor() + 6),
                       .rlim_max = limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   host.start();
-  EXPECT_TRUE(clients.back().is_closed_by_peer());  // It came after all others.
+  EXPECT_TRUE(clients.back().is_closed_by_peer());  // This client came last.
   EXPECT_GE(std::ranges::count_if(clients, &Socket::was_closed), 15);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   host.close_all();

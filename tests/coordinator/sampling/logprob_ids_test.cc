@@ -27,7 +27,7 @@ std::vector<Logprob> logprobs_of(const std::vector<float>& logits, const DrawPoi
   return sample(params, output, point.logprobs, pointers)->logprobs;
 }
 
-TEST(LogprobIdsTest, NamedIdsKeepTheirOrderAndHaveTheBitsOfTheBest) {
+TEST(LogprobIdsTest, NamedIdsKeepTheirOrderAndHaveTheBitsOfTheBestTokens) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     std::vector<float> logits = fake_logits({.vocab = kVocab, .seed = seed}, {});
     logits[650] = std::numeric_limits<float>::quiet_NaN();

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-TEST(PenaltiesTest, EditsAscendAndAreEmptyWithoutPenalties) {
+TEST(PenaltiesTest, EditsAreSortedByIdAndEmptyWithoutPenalties) {
   const SamplingParams none;
   const LogitRules no_rules(none, std::vector<int32_t>{5, 3, 5}, {}, 100);
   Penalties nothing(&no_rules);
@@ -43,7 +43,7 @@ TEST(PenaltiesTest, EditsAscendAndAreEmptyWithoutPenalties) {
   edit_is(4, 9, 2, -2.0f);
 }
 
-TEST(PenaltiesTest, ForbiddenStopsCannotWinButLeaveSumsFinite) {
+TEST(PenaltiesTest, ForbiddenStopIdsAreNotDrawnAndLeaveSumsFinite) {
   std::vector<float> logits(130);
   logits[129] = 50;
   const SamplingParams params = {.temperature = 1e-5f, .logit_bias = {}};
@@ -131,7 +131,7 @@ TEST(PenaltiesTest, AStepChecksEachBadWordOnce) {
   EXPECT_LT(cost(2048), 24 * cost(256)) << "eight times as many words";
 }
 
-TEST(PenaltiesTest, AllowedIdsAreABitEachInWordsOf64) {
+TEST(PenaltiesTest, EachAllowedIdIsOneBitInWordsOf64Bits) {
   const SamplingParams params = {.logit_bias = {}, .allowed_ids = {0, 9, 69, 70, -1}};
   const LogitRules rules(params, {}, {}, 70);
   cluster::Output output;

@@ -133,11 +133,11 @@ Trial random_trial(uint64_t seed, int64_t vocab) {
   };
   Trial trial;
   trial.logits = fake_logits({.vocab = vocab, .seed = seed}, {});
-  if (random() % 4 == 0) {  // There are many ties.
+  if (random() % 4 == 0) {  // Makes many ties.
     for (float& x : trial.logits) x = std::floor(x);
   }
   if (random() % 3 == 0) {
-    for (float& x : trial.logits) x *= 4;  // The distribution is peaked.
+    for (float& x : trial.logits) x *= 4;  // Makes a few tokens much more probable.
   }
   SamplingParams& params = trial.params;
   params.temperature = static_cast<float>(pick(0, 0.5, 1, 1, 1.7, 20));
@@ -299,7 +299,7 @@ TEST(SamplingTest, TiesGoToTheLowestIdAcrossRanks) {
   }
 }
 
-TEST(SamplingTest, NanAndInfiniteLogitsNeverWinOverNumbers) {
+TEST(SamplingTest, NanAndMinusInfinityNeverWinOverNumbers) {
   for (const float bad : {kNan, -kInf}) {
     Trial trial;
     trial.logits.assign(200, bad);
@@ -330,7 +330,7 @@ TEST(SamplingTest, ARowWithoutAnyNumberIsAnErrorThatNamesThePosition) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("position 41"));
 }
 
-TEST(SamplingTest, InfiniteLogitsWinAndTieByNoiseOrId) {
+TEST(SamplingTest, AnInfiniteLogitWins) {
   Trial trial;
   trial.logits.assign(200, 1);
   trial.logits[150] = kInf;
@@ -343,7 +343,7 @@ TEST(SamplingTest, InfiniteLogitsWinAndTieByNoiseOrId) {
   }
 }
 
-TEST(SamplingTest, LogprobsAreOfTheModelsOwnDistributionAndSumToOne) {
+TEST(SamplingTest, LogprobsAreOfTheModelsOwnDistributionWhichSumsToOne) {
   Trial trial = random_trial(3, 300);
   trial.point.logprobs = 300;
   trial.params = {.temperature = 0.3f, .repetition_penalty = 1.9f, .logit_bias = {{12, 50.0f}}};

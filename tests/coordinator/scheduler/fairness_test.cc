@@ -63,8 +63,8 @@ TEST(FairnessTest, ClientsShareTheDrawsThatNeedAllLogits) {
     EXPECT_EQ(rows.size(), 1 + kFullDraws);
     for (const auto& [sequence, count] : rows) draws[sequence] += static_cast<int>(count);
   }
-  EXPECT_EQ(draws[first], 20);  // It runs in every step.
-  EXPECT_EQ(draws[other], 20);  // Its client has one of the full draws of each step.
+  EXPECT_EQ(draws[first], 20);  // This sequence runs in every step.
+  EXPECT_EQ(draws[other], 20);  // In each step its client has one of the draws from all logits.
   for (Sequence* sequence : many) EXPECT_NEAR(draws[sequence], 3, 1);
   for (Sequence* sequence : many) full.note(sequence, false);
   EXPECT_EQ(bench.step().size(), 22);

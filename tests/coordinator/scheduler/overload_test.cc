@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many more requests than fit at once: every request that has begun also ends, and steps do not get
-// slower.
+// Many more requests than can run at once: a new client still begins soon, the throughput does not
+// fall, and steps take no longer.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -108,7 +108,7 @@ TEST(PrefixSchedulingTest, NothingIsKeptWithoutTheCache) {
   EXPECT_THAT(bench.step(), ElementsAre(Pair(same, 9)));
 }
 
-TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndDelayNoOther) {
+TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndDelayNoOtherRequest) {
   SchedulerLimits limits = kRoomy;
   limits.prefill_chunk = 8;
   Bench bench(limits);
@@ -127,7 +127,7 @@ TEST(PrefixSchedulingTest, ChoicesWaitForTheFirstOnesPromptAndDelayNoOther) {
       << "three pages of the prompt are shared";
 }
 
-TEST(PrefixSchedulingTest, ChoicesDoNotWaitForAFirstOneThatIsGone) {
+TEST(PrefixSchedulingTest, ChoicesDoNotWaitForAFirstChoiceThatIsGone) {
   Bench bench(kRoomy);
   EngineRequest request = prompt_of(14);
   request.n = 3;
@@ -182,7 +182,7 @@ TEST(PrefixSchedulingTest, ASequenceThatIsLeftAloneCanUseAllPagesAfterAnEqualPro
   SchedulerLimits limits = kRoomy;
   limits.pages = 6;
   Bench bench(limits);
-  // Both compute the same 8 tokens in one step: the second one's pages are not shared.
+  // Both requests compute the same 8 tokens in one step: the second one's pages are not shared.
   bench.add(prompt_of(8));
   EngineRequest second = prompt_of(8);
   second.max_tokens = 15;  // Six pages at the end.

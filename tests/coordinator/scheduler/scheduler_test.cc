@@ -154,7 +154,7 @@ TEST(SchedulerTest, RotaryFrequenciesOfThePromptsLengthDoNotChange) {
   EXPECT_EQ(a->rope_length(), 8);
 }
 
-TEST(SchedulerTest, StepsNameNewPagesOnlyAndASlotBeginsWithEachSequence) {
+TEST(SchedulerTest, StepsNameOnlyNewPagesAndEachSequenceBeginsItsSlotAnew) {
   Bench bench(kRoomy);
   Sequence* a = bench.add(6, 10);
   const auto next = [&](uint64_t number) {

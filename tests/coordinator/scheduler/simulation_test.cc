@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random schedules: arrivals, cancellations, little memory. Workers check every Step, and every
-// token is compared with the one that its sequence gives alone.
+// Random schedules: arrivals, cancellations, little memory. Workers check every Step. Every token
+// is compared with the one that its sequence would get if it ran alone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -28,11 +28,12 @@ class Simulation {
 
   // Runs until all requests are served or cancelled; stops at the first failed check.
   void run() {
-    int64_t bound = 8;  // Max steps: in each, the oldest running sequence computes a row.
+    // The max number of steps: each step computes at least a row of the oldest running sequence. A
+    // sequence that outgrows its rotary frequencies is computed again.
+    int64_t bound = 8;
     for (const Life& life : lives_) {
       const int64_t length = life.max_tokens + life.sequence->length();
-      bound += (1 + std::ssize(model_.rope.lengths)) * length;  // It is computed again if it
-                                                                // outgrows its frequencies.
+      bound += (1 + std::ssize(model_.rope.lengths)) * length;
     }
     int64_t steps = 0;
     while (!all_over()) {
@@ -247,7 +248,7 @@ class Simulation {
   int64_t scores_ = 0;  // The number of prompt tokens that were scored, each once.
 };
 
-// LOCKSTEP_TEST_SEED runs only the schedule that a failure named.
+// A failure names the seed of its schedule. LOCKSTEP_TEST_SEED=<seed> runs only this schedule.
 TEST(ScheduleTest, RandomSchedulesKeepEveryPromise) {
   const char* only = std::getenv("LOCKSTEP_TEST_SEED");
   const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts while others decode, on a machine whose steps take 100 ms plus 1 ms per row.
+// The number of prompt rows in a step, with and without sequences in decode, on a machine whose
+// steps take 100 ms plus 1 ms per row.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

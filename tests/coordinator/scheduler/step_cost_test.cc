@@ -14,7 +14,7 @@ constexpr int64_t kMs = 1'000'000;
 // A step takes 80 ms, plus 3 ms per row, plus 1 ms per 10,000 keys.
 struct Machine {
   double slow = 1;
-  double noise = 0;  // Relative to the time.
+  double noise = 0;  // The max deviation of a step's time, as a part of this time.
   std::mt19937 random{7};
 
   int64_t run(const StepWork& work) {
@@ -59,7 +59,7 @@ TEST(StepCostTest, TheCostOfRowsAndKeysIsLearnt) {
   }
 }
 
-TEST(StepCostTest, AnHourOfDecodingForgetsNothingOfPrompts) {
+TEST(StepCostTest, AnHourOfDecodingKeepsTheCostOfPrompts) {
   StepCost cost;
   Machine machine{.noise = 0.05};
   learn_mixed(cost, machine, 100);

@@ -121,7 +121,7 @@ TEST(ResumableIndexTest, AThirdOwnerMakesSharesSmaller) {
   EXPECT_TRUE(index.find(name("2", "alice")).ok());
 }
 
-TEST(ResumableIndexTest, ManyTinyStreamsCountAndTheirNamesAreForgotten) {
+TEST(ResumableIndexTest, TheNumberOfTinyStreamsIsBoundedAndOldNamesAreForgotten) {
   ResumableIndex index(room_for(16));
   for (int i = 0; i < 100'000; ++i) {
     const ResumableName one = name(std::to_string(i));

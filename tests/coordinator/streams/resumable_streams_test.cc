@@ -124,7 +124,7 @@ TEST_F(ResumableStreamsTest, CancellingEndsAStreamAsCancelled) {
   size_t events = 0;
   EXPECT_TRUE(finish(**resumable, &events).ok());
   EXPECT_LT(events, 200u);
-  (*resumable)->cancel();  // It has no effect.
+  (*resumable)->cancel();  // Now a cancel has no effect.
 }
 
 TEST_F(ResumableStreamsTest, DrainingWaitsForAStream) {

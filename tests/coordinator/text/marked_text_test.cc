@@ -83,7 +83,7 @@ TEST_F(MarkedEncodeTest, ASpecialTokenAcrossTheBorderOfARequestStaysText) {
   }
 }
 
-TEST_F(MarkedEncodeTest, OtherTextIsEncodedAsIfThereWereNoBorder) {
+TEST_F(MarkedEncodeTest, TextWithoutSpecialTokensIsEncodedAsIfThereWereNoBorder) {
   const auto encoder = tokenizer("false");
   ASSERT_NE(encoder, nullptr);
   EXPECT_EQ(encode(*encoder, text_of({{"a", false}, {"b", true}})), (std::vector<int32_t>{2}));
@@ -160,7 +160,7 @@ TEST_F(MarkedEncodeTest, ARequestWithoutSpecialTokensHasThePlainEncodingUnderEve
 }
 
 // A normalizer that prepends "_" to texts also makes "_<|end|>" of the special token.
-TEST_F(MarkedEncodeTest, TextPrependedToATextIsNotPrependedToItsPieces) {
+TEST_F(MarkedEncodeTest, PrependAddsItsTextToAWholeTextAndNotToEachPiece) {
   const auto encoder = Tokenizer::parse(
       normalized_spec(R"({"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"_"},)"
                       R"({"type":"Replace","pattern":{"String":" "},"content":"_"}]})"));

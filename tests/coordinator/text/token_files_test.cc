@@ -87,7 +87,7 @@ TEST(TokenFilesTest, AStatedIdIsUsedIfItIsFree) {
   EXPECT_EQ(tokenizer->vocab_size(), 91);
 }
 
-TEST(TokenFilesTest, TheEndTokenIsTheOneThatTheMapNames) {
+TEST(TokenFilesTest, TheEndTokenIsTheOneThatSpecialTokensMapNames) {
   const auto tokenizer = tokenizer_of(
       kSpec, merge_token_files(R"({"eos_token":"<e>"})", R"({"eos_token":"<x>"})", ""));
   ASSERT_NE(tokenizer, nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorded steps, the JSON written of them, and when a request for a trace is answered.
+// The recorded steps, the JSON that is made from them, and when a request for a trace is answered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,14 +91,14 @@ TEST(TraceJsonTest, AnUntracedStepHasItsRanksWithoutOperators) {
   const GroupInfo group = group_of_one();
   TraceRecorder recorder;
   StepReport report = report_of(7, group, /*traced=*/false);
-  report.ranks[0].set_transfer_ns(INT64_MAX);  // A worker's claim; the step bounds it.
+  report.ranks[0].set_transfer_ns(INT64_MAX);  // A worker may send any number.
   recorder.on_step(report);
   const nlohmann::json events = events_of(recorder.last(1));
   EXPECT_EQ(named(events, "step", 1)["dur"], 1.0);
   for (const nlohmann::json& event : events) EXPECT_NE(event["name"], "linear");
 }
 
-TEST(TraceEventTest, TheTestsReaderFindsEachFaultOfATrace) {
+TEST(TraceEventTest, ReadTraceFindsEachFaultOfATrace) {
   const auto fault = [](const std::string& events) {
     const std::string named =
         R"({"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"p"}},)"

@@ -12,7 +12,7 @@ namespace lockstep::simulation {
 namespace {
 
 constexpr int64_t kLongPause = 1'000'000;  // Milliseconds: longer than any simulation.
-constexpr int64_t kLongestPause = 15;      // A step takes 1 ms or more: few events wait this long.
+constexpr int64_t kLongestPause = 15;      // At most 15 steps' events wait: a step takes 1 ms.
 constexpr int64_t kStrikes = 3;            // The number of lost groups that may end a request.
 
 bool equal(const std::vector<Logprob>& a, const std::vector<Logprob>& b) {

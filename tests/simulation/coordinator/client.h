@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client with one request. The seed draws the request's parameters, how fast the client reads,
-// and whether it cancels. All that it reads is compared with the same request's answer when it runs
-// alone (alone.h).
+// and whether it cancels. All that the client reads is compared with the answer that the request
+// gets if it runs alone (alone.h).
 #pragma once
 
 #include <memory>

@@ -15,7 +15,9 @@ namespace {
 // The server must not report ready for longer than this after a fault, plus the delay of a slow
 // link's messages.
 constexpr int64_t kReadyTooLongMs = 2'000;
-constexpr int64_t kSlackMs = 5'000;  // For heartbeats, slow links, a coordinator that was held up.
+// Added to the limit for stuck ranks: heartbeats and slow links delay a loss, and so does a pause
+// of the coordinator.
+constexpr int64_t kSlackMs = 5'000;
 
 // Whether ClusterCore ended the group so that a larger one can be formed. Its reason then starts
 // with these words.
@@ -31,7 +33,7 @@ ClusterChecks::Member* ClusterChecks::member_of(const Link& link) {
 }
 
 bool ClusterChecks::any_excused() const {
-  // The model does not fit on that few ranks: no worker is at fault.
+  // The model does not fit on so few ranks: no worker is at fault.
   if (static_cast<int>(members_.size()) < host_.fitting_ranks) return true;
   return std::any_of(members_.begin(), members_.end(),
                      [](const Member& member) { return member.link->process.excused(); });

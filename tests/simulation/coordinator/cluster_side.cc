@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of ClusterCore in a simulation. The engine's thread may wake some time after its
-// answer has arrived (wake_engine()).
+// The events of ClusterCore in a simulation. The engine's thread may wake some time after the
+// answer that it waits for has arrived (wake_engine()).
 #include "tests/simulation/coordinator/cluster_side.h"
 
 #include <algorithm>
@@ -156,7 +156,8 @@ void ClusterSide::hold_up(int64_t ms) {
   world_.after(ms, [this] { continue_all(); });
 }
 
-// Either thread of the coordinator may run first: the one that ticks, or the one that reads.
+// The coordinator has a thread that ticks and one that reads messages. After a pause, either may
+// run first.
 void ClusterSide::continue_all() {
   if (time_.runs()) return;
   for (Process* process : machine_.alive()) process->noticed_late(held_up_at_);

@@ -37,7 +37,7 @@ class ClusterSide final : public Workers, public Port, public ProcessListener {
   const ClusterChecks& checks() const { return checks_; }
   // How often the server was restarted because it could never form a group.
   int64_t restarts() const { return restarts_; }
-  // True if the group has all of its ranks, or too few workers have joined for them.
+  // True if the group has all ranks of the model, or if fewer workers than ranks have joined.
   bool whole() const;
   // Runs after any event; `ready` is what the server would report now.
   void note_readiness(bool ready);

@@ -11,7 +11,7 @@
 namespace lockstep::simulation {
 namespace {
 
-constexpr int64_t kFirstPause = 100;  // The pause of engine.cc after a group without an answer.
+constexpr int64_t kFirstPause = 100;  // The pause after a group that never answered: engine.cc.
 
 }  // namespace
 

@@ -79,7 +79,7 @@ void RosterChecks::assigned(const std::vector<const Link*>& ranks) {
   const auto is_idle = [this](const Link* link) { return is_idle_spare(link); };
   const auto idle = std::count_if(ranks.begin(), ranks.end(), is_idle);
   const auto others = std::count_if(now_.joined.begin(), now_.joined.end(), [&](const Link* link) {
-    // A worker that failed is used after the spares.
+    // The core uses a worker that failed only after the spares, so it does not count here.
     const bool sound = !link->process.excused() && link->process.faultless();
     return sound && link->process.work().failed_loads() == 0 && !is_idle_spare(link);
   });
@@ -143,7 +143,7 @@ void RosterChecks::formed() {
 void RosterChecks::grows() {
   World& world = host_.world;
   if (now_.joined.size() <= now_.ranks.size()) world.broken("a group grows without a worker");
-  // The last try was with the same workers, and the group did not get more ranks.
+  // The last attempt to grow was with the same workers, and gave no more ranks.
   const bool again = now_.grew_at >= 0 && now_.grew_with == now_.joined &&
                      static_cast<int>(now_.ranks.size()) <= now_.ranks_before;
   if (again && world.now() - now_.grew_at < host_.regrow_ms) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks from outside how ClusterCore chooses the workers of a group: fewer ranks only if a worker
-// is missing and had its time to come back, spares only if they are needed, no growing in a loop.
+// Checks from outside how ClusterCore chooses the workers of a group: fewer ranks only after a lost
+// worker's grace period, spares only if they are needed, no growing in a loop.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct Link {
     down.cut();
   }
   // If a direction loses all messages, both sides see the stream's end now, as if a keepalive ping
-  // had found it.
+  // had had no answer.
   void notice() {
     if (up.drops() || down.drops()) {
       up.notice();

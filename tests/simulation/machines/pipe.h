@@ -59,7 +59,7 @@ class Pipe {
   }
   bool drops() const { return dropping_; }
   int64_t dropped_at() const { return dropped_at_; }
-  // The half-open link is noticed: the end that cut() sends will arrive.
+  // Ends drop(): the peers noticed the half-open link, so the end that cut() sends will arrive.
   void notice() {
     if (std::exchange(dropping_, false)) cut_ = false;
   }

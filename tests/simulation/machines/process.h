@@ -20,7 +20,7 @@ inline constexpr int64_t kForever = int64_t{1} << 40;  // Milliseconds.
 class Port {
  public:
   virtual ~Port() = default;
-  // Opens a stream, which takes its first message at once and outlives the simulation's events.
+  // Opens a stream, to which the worker may write at once. It exists until the simulation ends.
   virtual Link* open(Process* worker) = 0;
 };
 
@@ -62,7 +62,7 @@ class Process {
   // A fault lasts for `for_ms` from now. The worker may be lost until some time after the fault.
   void excuse(int64_t for_ms);
   bool excused() const;
-  // It was asked to leave.
+  // The process was asked to leave.
   bool leaves() const { return leaves_; }
   // The process never had a fault.
   bool faultless() const { return excused_until_ < 0; }
@@ -94,7 +94,7 @@ class Process {
   int64_t beat_at_ = 0;      // The time of the scheduled tick.
   uint64_t beats_ = 0;       // The number of the scheduled tick; earlier ticks do nothing.
   int64_t connected_at_ = 0;
-  int64_t pause_ms_ = 0;  // The pause before it dials again.
+  int64_t pause_ms_ = 0;  // The pause before the process dials again.
   int64_t excused_until_ = -1;
   int64_t halted_at_ = -1;
   bool leaves_ = false;

@@ -54,7 +54,7 @@ class World {
     int64_t time = 0;
     uint64_t number = 0;
     std::function<void()> what;
-    bool operator<(const Event& other) const {  // The heap gives the largest: the earliest event.
+    bool operator<(const Event& other) const {  // The largest in the heap is the earliest event.
       return time != other.time ? time > other.time : number > other.number;
     }
   };

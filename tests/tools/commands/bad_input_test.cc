@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad input gives one line on stderr that names the thing, and exit code 2, never an abort.
+// Bad input gives one line on stderr that names what is wrong, and exit code 2, never an abort.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>

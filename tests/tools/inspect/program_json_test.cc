@@ -72,7 +72,7 @@ TEST(ProgramJsonTest, EqualRectanglesOfNumberedTensorsAreShownInOneLine) {
   ASSERT_EQ(pieces.size(), 1U);
   EXPECT_EQ(pieces[0][0], "layers.0.experts.{7-11}.w1");
   EXPECT_EQ(pieces[0][7], 5);
-  program.mutable_weights(0)->mutable_pieces(2)->set_row_end(50);  // One that differs.
+  program.mutable_weights(0)->mutable_pieces(2)->set_row_end(50);  // This rectangle differs.
   pieces = json_of(program)["weights"][0][7];
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0][0], "layers.0.experts.{7-8}.w1");

@@ -181,7 +181,8 @@ bool FakeOpenAi::stream(int descriptor, const FakeRequest& request, const FakeAn
   const bool chat = request.body.contains("messages");
   const auto tokens = request.body["max_tokens"].get<int64_t>();
   for (int64_t token = 0; token < tokens; ++token) {
-    std::this_thread::sleep_for(token == 0 ? answer.first : answer.between);  // Zero in tests.
+    // Tests leave both times at 0.
+    std::this_thread::sleep_for(token == 0 ? answer.first : answer.between);
     if (!send(chunk(event(choice(chat, " word", false))))) return false;
     if (answer.fault == FakeFault::kCut) return false;
   }

@@ -82,7 +82,7 @@ TEST(LoadSummaryTest, FailuresAreCountedByKindAndDoNotAffectOtherFigures) {
 TEST(LoadSummaryTest, GoodAnswersMeetEachLimitOfTheSlo) {
   std::vector<LoadRecord> records = {answered(0), answered(0), answered(0), answered(0)};
   records[1].first_text_s = 0.15;  // 150 ms to the first token.
-  records[2].last_text_s = 0.30;   // 50 ms per token after it.
+  records[2].last_text_s = 0.30;   // 50 ms per token after the first one.
   records[3].failure = "timeout";
   EXPECT_EQ(summarize(records, {}).good, 3);
   EXPECT_EQ(summarize(records, {.ttft_ms = 120}).good, 2);

@@ -172,7 +172,7 @@ TEST(VerifyFaultTest, ACollectiveThatIsWrongOnOneRankIsNamed) {
 }
 
 TEST(VerifyPromptTest, APromptMayTakeSeveralSteps) {
-  VerifyBench bench("tests/data/goldens/granite4");  // It has pages and state blocks.
+  VerifyBench bench("tests/data/goldens/granite4");  // This model has pages and state blocks.
   const Verification whole = bench.verify(2, Strategy::kGather);
   const Verification cut = bench.verify(2, Strategy::kGather, {}, {}, 3);
   EXPECT_FALSE(cut.first);

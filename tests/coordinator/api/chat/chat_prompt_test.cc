@@ -110,7 +110,7 @@ TEST(ChatPromptTest, AnAnswerBeginsUnlessTheLastMessageIsContinued) {
   EXPECT_FALSE(to_template_input(chat, {})->add_generation_prompt);
 }
 
-TEST(ChatPromptTest, AnEmptyMessageIsContinuedByATemplateOfParts) {
+TEST(ChatPromptTest, AnEmptyMessageIsContinuedIfTheTemplateReadsContentAsParts) {
   const auto model = model_with(
       "{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}</>"
       "{% endfor %}");
@@ -131,7 +131,7 @@ TEST(ChatPromptTest, AFieldThatMustBeJsonIsRefusedByItsName) {
   expect_refused(to_template_input(chat, {}).status(), "chat.tools[0]");
 }
 
-TEST(ChatPromptTest, ArgumentsOfTheHistoryAreAcceptedEvenIfInvalid) {
+TEST(ChatPromptTest, ArgumentsOfEarlierCallsAreAcceptedEvenIfInvalid) {
   v1::ChatMessages chat;
   v1::ToolCall* call = add(&chat, "assistant", "")->add_tool_calls();
   call->set_name("f");

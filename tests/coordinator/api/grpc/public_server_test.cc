@@ -179,7 +179,7 @@ TEST(PublicServerTest, UnreadAnswersOfAKeyAreBounded) {
   ASSERT_TRUE(keys.ok()) << keys.status();
   const ApiServer server({}, /*pages=*/64, {}, keys->get());
   v1::DetokenizeRequest request;
-  for (int i = 0; i < 1 << 18; ++i) request.add_ids(0);  // "<|story|>": 2.4 MB of text.
+  for (int i = 0; i < 1 << 18; ++i) request.add_ids(0);  // Id 0 is "<|story|>": 2.4 MB of text.
   request.set_keep_special(true);
   const std::string bytes = request.SerializeAsString();
   const auto code_for = [&](const std::string& key) {

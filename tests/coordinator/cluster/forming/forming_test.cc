@@ -85,7 +85,7 @@ TEST(FormingTest, BeforeAGroupARestartedWorkerReplacesItsPredecessorWhoseStreamI
   EXPECT_EQ(cluster.worker(stale).epoch, 0u);
 }
 
-// A worker with another index replaced rank 1; then the old worker of rank 1 comes back.
+// A worker that prefers rank 3 has replaced rank 1. Then the old worker of rank 1 comes back.
 TEST(FormingTest, ARestartedWorkerMovesNoSurvivorFromTheRankThatItAsksFor) {
   ClusterCoreOptions options = VirtualCluster::default_options();
   options.workers = 3;
@@ -141,7 +141,7 @@ TEST(FormingTest, RanksThatLoadedDifferentCheckpointsAllLoadAgain) {
   const LinkId kept = cluster.join();
   const LinkId fresh = cluster.join(VirtualCluster::default_hello(), {.contents = "checkpoint 2"});
   cluster.worker(kept).received.clear();
-  // The survivor reads the new bytes after it is asked to reload.
+  // The test answers for this worker, which has the old bytes until it is asked to reload.
   cluster.worker(kept).loads = false;
   cluster.want_group();
   cluster::WorkerMessage ready;

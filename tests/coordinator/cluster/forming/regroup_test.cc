@@ -164,7 +164,7 @@ TEST_F(RegroupTest, ASpareThatGotARankIsNoLongerASpare) {
   cluster_.hang_up(links_[0]);
   cluster_.want_group();
   ASSERT_TRUE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has these weights.
+  EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);  // It has rank 1's weights.
 }
 
 TEST_F(RegroupTest, FewerThanMinWorkersFormNoGroup) {
@@ -194,7 +194,7 @@ TEST_F(RegroupTest, AModelThatDoesNotFitOnFewerRanksWaitsForMore) {
   const uint64_t tries = cluster_.worker(links_[0]).epoch;
   cluster_.pass(30'000);
   EXPECT_FALSE(cluster_.formed());
-  EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // It is not retried in a loop.
+  EXPECT_EQ(cluster_.worker(links_[0]).epoch, tries);  // No load is tried again in a loop.
   EXPECT_EQ(cluster_.impossible(), "");
   cluster_.join();
   ASSERT_TRUE(cluster_.formed());
@@ -277,7 +277,7 @@ TEST_F(RegroupTest, AGroupWithRequestsGrowsAMinuteAfterTheWorkerJoined) {
   EXPECT_EQ(cluster_.lost(), "the group grows to 3 ranks");
 }
 
-TEST_F(RegroupTest, AGroupGrowsWhenAllRemainingRequestsWaitForIt) {
+TEST_F(RegroupTest, AGroupGrowsWhenAllRemainingRequestsWaitForALargerOne) {
   form();
   lose_one();
   note_demand(Demand::kRuns);
@@ -340,7 +340,7 @@ TEST_F(RegroupTest, AWorkerThatDiesInEveryGroupItJoinsIsTriedOncePerMinute) {
 
 // ---- Numeric classes ----
 
-TEST_F(RegroupTest, RequestsKeepTheirClassIfAllCanComputeInIt) {
+TEST_F(RegroupTest, RequestsKeepTheirClassIfAllWorkersSupportIt) {
   form(of_class("amx.v1"));
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
   cluster_.hang_up(links_[1]);
@@ -350,12 +350,12 @@ TEST_F(RegroupTest, RequestsKeepTheirClassIfAllCanComputeInIt) {
   EXPECT_EQ(cluster_.info().numeric_class, "f32.v1");
 }
 
-TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherAllowsALargerGroup) {
+TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherClassAllowsALargerGroup) {
   form(of_class("amx.v1"));
   cluster_.hang_up(links_[1]);
   cluster_.want_group({.numeric_class = "amx.v1"});
   const LinkId other = cluster_.join(of_class("f32.v1"));
-  EXPECT_FALSE(cluster_.formed());  // It waits for a worker of the requests' class.
+  EXPECT_FALSE(cluster_.formed());  // The group waits for a worker of the requests' class.
   cluster_.pass(1'500);
   ASSERT_TRUE(cluster_.formed());
   EXPECT_EQ(cluster_.info().numeric_class, "amx.v1");
@@ -370,7 +370,7 @@ TEST_F(RegroupTest, RequestsKeepTheirClassThoughAnotherAllowsALargerGroup) {
   EXPECT_EQ(cluster_.worker(other).epoch, cluster_.info().epoch);
 }
 
-TEST_F(RegroupTest, TheCommonClassIsUsedAfterTheGracePeriodIfTheRequestsClassIsGone) {
+TEST_F(RegroupTest, AClassThatAllSupportIsUsedAfterTheGracePeriodIfTheRequestsClassIsGone) {
   ClusterCoreOptions all = options();
   all.min_workers = 3;
   VirtualCluster cluster(all);

@@ -210,7 +210,7 @@ TEST_F(LaunchedTest, AWorkerThatNeverJoinsIsKilled) {
   EXPECT_THAT(cluster_.take_killed(), ElementsAre(1));
 }
 
-TEST_F(LaunchedTest, AWorkerThatJoinsBeforeItsStartIsReportedIsNotKilled) {
+TEST_F(LaunchedTest, AWorkerIsNotKilledIfItJoinsBeforeItsStartIsReported) {
   cluster_.join(hello(0, 50));
   cluster_.process_started(0, 50);
   start(1, 51);

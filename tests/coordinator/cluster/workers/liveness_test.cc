@@ -49,7 +49,7 @@ TEST_F(LivenessTest, ASilentWorkerIsLostAfterOneSecond) {
 TEST_F(LivenessTest, AStepThatMakesProgressHasNoTimeLimit) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
   cluster_.worker(second_).advances = true;
-  cluster_.worker(first_).waits = true;  // It waits for the slow rank.
+  cluster_.worker(first_).waits = true;  // Rank 0 waits for rank 1, which is slow.
   cluster_.step(1);
   cluster_.pass(3'600'000);
   EXPECT_EQ(cluster_.lost(), "");
@@ -79,7 +79,7 @@ TEST_F(LivenessTest, ARankThatWaitsIsKeptIfBothHaveTheSameProgress) {
 
 TEST_F(LivenessTest, ARankThatWaitsIsNeverLostBeforeOneThatDoesNot) {
   cluster_.worker(first_).steps = cluster_.worker(second_).steps = false;
-  cluster_.worker(first_).waits = true;  // It has less progress, but waits for the other rank.
+  cluster_.worker(first_).waits = true;  // Rank 0 has less progress, but waits for rank 1.
   cluster_.worker(second_).progress = 9;
   cluster_.step(1);
   cluster_.pass(11'000);

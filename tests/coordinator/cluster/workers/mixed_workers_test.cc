@@ -24,7 +24,7 @@ TEST(MixedWorkersTest, WorkersWithoutACommonNumericClassAreRefusedAndTheOthersGo
   amx.set_numeric_class("amx.v1");
   cluster.join(amx);
   ASSERT_TRUE(cluster.formed());
-  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // Both can compute in this class.
+  EXPECT_EQ(cluster.info().numeric_class, "f32.v1");  // Both workers support this class.
   EXPECT_EQ(cluster.impossible(), "");
 }
 

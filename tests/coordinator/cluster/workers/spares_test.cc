@@ -161,11 +161,11 @@ TEST_F(SparesTest, ASpareThatAsksForARankCoversIt) {
 }
 
 // There is no rank for a worker that was restarted after a spare had taken its rank.
-TEST_F(SparesTest, AWorkerWithoutARankCoversOneLikeASpare) {
+TEST_F(SparesTest, AWorkerWithoutARankCoversARankLikeASpare) {
   form();
   cluster::Hello hello = spare();
   hello.set_spare(false);
-  hello.set_preferred_rank(1);  // Only a spare's request counts for a preload.
+  hello.set_preferred_rank(1);  // Only spares preload the rank that they prefer.
   const LinkId other = join_spare({}, hello);
   EXPECT_EQ(cluster_.worker(other).preload(), 2);
   EXPECT_EQ(state_of(other).role, WorkerState::Role::kWaiting);
@@ -224,7 +224,7 @@ TEST_F(SparesTest, AWorkerThatIgnoresAPreloadStaysASpare) {
   EXPECT_EQ(cluster_.worker(idle).assignment().program().rank(), 1);
 }
 
-TEST_F(SparesTest, AFailureIsLoggedOnceAndDoesNoHarm) {
+TEST_F(SparesTest, AFailedPreloadIsLoggedOnceAndDoesNoHarm) {
   form();
   cluster::Failure failure;
   failure.set_message("rank 2: no room\nfor it");

@@ -31,7 +31,7 @@ std::vector<double> chosen(Speeds& speeds, const std::vector<cluster::Hello>& he
   return speeds.of(ranks).by_rank;
 }
 
-TEST(SpeedsTest, EqualWorkersOfOneHostHaveOneSpeedForAnyMeasurements) {
+TEST(SpeedsTest, EqualWorkersOfOneHostHaveTheSameSpeedWhateverWasMeasured) {
   Speeds speeds({}, true);
   EXPECT_THAT(chosen(speeds, {hello_of("a", 10e9), hello_of("a", 3e9), hello_of("a", 30e9)}),
               ElementsAre(10e9, 10e9, 10e9));

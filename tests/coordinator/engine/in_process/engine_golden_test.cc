@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares log-probabilities of prompts, and tokens of models whose steps carry more data per
-// sequence, with the reference's values for the same files.
+// Compares log-probabilities of prompts with the reference's for the same files; and tokens, for
+// models whose rotary frequencies depend on the length, and for ChatGLM-6B with its prefixes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +26,8 @@ class EngineGoldenTest : public ::testing::TestWithParam<const char*> {
   }
 };
 
-// Any token after a prompt has the reference's log-probability, and the greedy tokens after a
-// prompt have the largest one at their positions.
+// Every 37th id, appended to a prompt, has the reference's log-probability. The reference's greedy
+// tokens, appended to a prompt, each have the largest log-probability at their position.
 TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
   const std::string name = std::string("goldens/") + GetParam();
   LOCKSTEP_NEEDS_TEST_DATA(name);
@@ -64,8 +64,8 @@ TEST_P(EngineGoldenTest, AScoredPromptHasTheReferencesValues) {
 class EngineSequenceTest : public ::testing::TestWithParam<const char*> {};
 
 // Some sequences grow beyond a length at which rotary frequencies change, others start beyond it.
-// In the second round most of each prompt is cached. Nearly all of a ChatGLM-6B prompt is one
-// prefix.
+// In the second round most of each prompt is cached, except with ChatGLM-6B: nearly all of its
+// prompt is one prefix, which is never shared.
 TEST_P(EngineSequenceTest, SequencesOfAnyLengthInOneBatchHaveTheReferencesTokens) {
   LOCKSTEP_NEEDS_TEST_DATA(GetParam());
   const GoldenCase golden = load_golden_case(GetParam());

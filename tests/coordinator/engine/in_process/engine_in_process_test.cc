@@ -103,8 +103,9 @@ std::vector<EngineRequest> mixed_requests(const Tokenizer& tokenizer, int count)
   return requests;
 }
 
-// A prompt of four and a half pages: a hit of each length up to the whole prompt is tested.
-TEST(EngineInProcessTest, AHitOfAnyLengthHasTheBitsOfAMiss) {
+// The prompt has 71 tokens: four full pages and 7 more. An earlier request has the prompt's first n
+// tokens, for each n from 1 to 71, so that the cache has 0 to 4 of the pages.
+TEST(EngineInProcessTest, ACacheHitOfAnyLengthHasTheBitsOfAMiss) {
   constexpr int64_t kPageTokens = 16;
   constexpr int64_t kPromptTokens = 4 * kPageTokens + 7;
   EngineRequest request;

@@ -87,7 +87,7 @@ TEST(Http2FramesTest, BytesThatAreNotHttp2EndTheConnection) {
   }
 }
 
-TEST(Http2FramesTest, WrongFramesOfTheConnectionEndIt) {
+TEST(Http2FramesTest, ConnectionErrorsEndTheConnection) {
   ScriptedServer server(http2_options());
   const auto unknown_type = static_cast<FrameType>(0x77);
   const WrongFrames cases[] = {
@@ -154,7 +154,7 @@ TEST(Http2FramesTest, WrongRequestsEndTheirStreamAlone) {
   EXPECT_EQ(server.counts().requests, 2 * static_cast<int>(std::size(cases)));
 }
 
-// These HEADERS may belong to a stream that is closed already.
+// Stream 3 comes after stream 5, so it counts as a stream that was closed earlier.
 TEST(Http2FramesTest, HeadersOfAnEarlierStreamAreIgnored) {
   ScriptedServer server(http2_options());
   RawClient client(server.address());
@@ -245,10 +245,10 @@ TEST(Http2FramesTest, UnfinishedRequestsOfOneConnectionAreCounted) {
   for (int32_t& stream : streams) {
     stream = client.post("/echo", std::string(4000, 'x'), /*is_last=*/false);
   }
-  EXPECT_TRUE(client.wait(client.get("/quick")).is_whole);  // All requests before it were read.
+  EXPECT_TRUE(client.wait(client.get("/quick")).is_whole);  // The server has read all earlier ones.
   int refused = 0;
   for (const int32_t stream : streams) refused += client.answer(stream).status == 503;
-  EXPECT_GE(refused, 250 - (512 << 10) / (4000 + 2048));  // The head of each counts, too.
+  EXPECT_GE(refused, 250 - (512 << 10) / (4000 + 2048));  // A request's head counts, too.
   EXPECT_LT(refused, 250 - 40);
   for (const int32_t stream : streams) client.reset(stream);
   EXPECT_EQ(client.wait(client.get("/quick")).body, "quick");

@@ -135,7 +135,7 @@ TEST(OpenAiEchoTest, PromptLogprobsAreThoseOfEchoInVllmsForm) {
   }
 }
 
-TEST(OpenAiEchoTest, SpecialTokensOfIdsArePartOfTheTextAndOfItsOffsets) {
+TEST(OpenAiEchoTest, SpecialTokensInPromptsOfIdsAreInTheTextAndItsOffsets) {
   ApiServer server;
   const std::string special = server.model().tokenizer()->decode(std::vector<int32_t>{0}, false);
   ASSERT_EQ(special, "<|story|>");

@@ -37,7 +37,7 @@ TEST(OpenAiEndsTest, AFullQueueIs429AndADrainingServer503BeforeTheBodyIsRead) {
   EXPECT_EQ(waiting->wait().status, 200);
 }
 
-// The answers to the batch's other prompts would be computed in vain.
+// Otherwise the answers to the batch's other prompts would be computed in vain.
 TEST(OpenAiEndsTest, ABatchFailsAtOnceIfOneOfItsPromptsLosesItsPlaceInTheQueue) {
   EngineOptions options;
   options.max_waiting.requests = 4;

@@ -11,7 +11,7 @@ namespace lockstep::openai {
 namespace {
 
 // Each event that has a whole text has the log-probabilities of that text, too.
-TEST(ResponseLogprobsTest, AStreamedResponsesLastEventsHaveItsTokens) {
+TEST(ResponseLogprobsTest, TheLastEventsOfAStreamedResponseHaveItsTokens) {
   ApiServer server;
   const OrderedJson body = {{"input", "Once"},
                             {"max_output_tokens", 8},
@@ -44,7 +44,7 @@ TEST(ResponseLogprobsTest, TheLogprobsOfAStreamedResponseAreBounded) {
   const int64_t context = server.model().max_context();
   EngineRequest request{.prompt_ids = {1}, .max_tokens = kAllTokens, .logprobs = 20};
   ASSERT_TRUE(bound_response(context, &request).ok());
-  EXPECT_EQ(request.max_tokens, kAllTokens);  // The context is the bound.
+  EXPECT_EQ(request.max_tokens, kAllTokens);  // The model's context is a small enough bound.
   ASSERT_TRUE(bound_response(1 << 20, &request).ok());
   EXPECT_EQ(request.max_tokens, 6241);
   EXPECT_TRUE(bound_response(1 << 20, &request).ok());

@@ -183,7 +183,7 @@ TEST(ResumptionTest, AStreamHasAUniqueNameFromTheClientOrARandomOne) {
   }
   EXPECT_EQ(drawn.size(), 20u);
   EXPECT_GE(drawn.begin()->size(), 24u);
-  // Without "resumable" the header names no stream, so it may have the name of one.
+  // If the body lacks "resumable", the header names no stream, so it may equal a stream's name.
   EXPECT_EQ(post(server, "/v1/completions", kStory, "mine")->wait().status, 200);
 }
 
@@ -242,7 +242,7 @@ TEST(ResumptionTest, AnExpiredStreamIs410OrAnErrorWithinTheAnswer) {
   EXPECT_NE(post(server, "/v1/completions", resumable(kStory), "story")->wait_head().status, 409);
 }
 
-TEST(ResumptionTest, DeletingCancels) {
+TEST(ResumptionTest, DeletingAStreamCancelsItsRequest) {
   ApiServer server;
   const auto first =
       post(server, "/v1/completions", resumable(kStory, {{"max_tokens", 900}}), "story");

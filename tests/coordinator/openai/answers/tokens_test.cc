@@ -323,8 +323,8 @@ TEST_F(TokensTest, AResponseHasTheLogprobsOfItsMessagesTokens) {
   EXPECT_EQ(streamed, part["logprobs"]);
 }
 
-// One token for each piece of the text, tags included.
-TEST_F(TokensTest, AResponsesThoughtsAndTagsAreNotAmongItsMessagesTokens) {
+// Each character of the text is one token, also within tags.
+TEST_F(TokensTest, ThoughtsAndTagsOfAResponseAreNotInTheLogprobsOfItsMessage) {
   const Tokenizer* tokenizer = server_.model().tokenizer();
   ResponseWriter writer(std::make_shared<const AnswerFacts>(
       AnswerFacts{.endpoint = kResponses,

@@ -52,7 +52,7 @@ TEST(TemplateFieldsTest, VariablesThatNoTemplateReadsAreAccepted) {
             "True user");
 }
 
-TEST(TemplateFieldsTest, AResponsesEffortIsAMemberOfItsReasoning) {
+TEST(TemplateFieldsTest, TheEffortOfResponsesIsAMemberOfReasoning) {
   auto model = Model::open({});
   ASSERT_TRUE(model.ok()) << model.status();
   const auto variables = [&](const std::string& reasoning) {

@@ -55,7 +55,7 @@ TEST(PythonLiteralTest, ListsTuplesAndDictsCannotBeKeys) {
   }
   std::string text = "2";
   for (int depth = 0; depth < 20; ++depth) text = "{" + text + ": 1}";
-  EXPECT_EQ(json_of(text), "none");  // It would be 2 MB of JSON.
+  EXPECT_EQ(json_of(text), "none");  // The JSON would have 2 MB of escapes.
 }
 
 TEST(PythonLiteralTest, ACallHasKeywordArgumentsAlone) {

@@ -98,7 +98,7 @@ TEST(PrefixTreeTest, RandomOperationsAgreeWithAPlainList) {
   };
   PrefixTree tree;
   std::map<int32_t, Entry> list;
-  std::vector<std::vector<int32_t>> paths;  // The pages of each user.
+  std::vector<std::vector<int32_t>> paths;  // The pages that each user has, from the root down.
   uint64_t clock = 0;
   int64_t evicted = 0;
   for (int i = 0; i < 20'000; ++i) {

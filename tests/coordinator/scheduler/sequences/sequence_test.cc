@@ -32,7 +32,8 @@ TEST(PageAllocatorTest, GivesEachPageOnceAndTakesItBack) {
 }
 
 TEST(PageAllocatorDeathTest, GivingBackTwiceStopsTheProcess) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";  // A bare fork() hangs under TSan at times.
+  // Without this, the test's fork() sometimes hangs under ThreadSanitizer.
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
   PageAllocator pages(4, 1);
   std::vector<int32_t> some;
   pages.take(2, &some);
@@ -87,7 +88,7 @@ TEST(SequenceTest, EndsWhenTheContextIsFull) {
   EXPECT_EQ(written.append(6).finish_reason, FinishReason::kLength);
 }
 
-TEST(SequenceTest, AStopIdEndsItAndIsCountedButNotShown) {
+TEST(SequenceTest, AStopIdEndsTheSequenceAndIsCountedButNotShown) {
   const auto tokenizer = tokenizer_of({"a", "b", "c"});
   EngineRequest request = request_of(1, 3, 10);
   request.stop_ids = {2};

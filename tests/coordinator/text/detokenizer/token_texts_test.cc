@@ -77,7 +77,7 @@ TEST(TokenTextsTest, OffsetsAreRightForAnyBytes) {
       for (int i = 0; i < 12; ++i) {
         ids.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(400)));
       }
-      ids.push_back(*tokenizer->token_id("a"));  // It ends a run of bytes.
+      ids.push_back(*tokenizer->token_id("a"));  // This token ends a run of bytes.
       const std::string text = shown(*tokenizer, ids, true);
       TokenTexts texts(tokenizer.get(), true);
       for (const int32_t id : ids) texts.push(id);

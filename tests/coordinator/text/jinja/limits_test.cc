@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A template is an untrusted program: whatever it does, it ends with an error.
+// A template is an untrusted program: one that exceeds a limit ends with an error.
 #include <filesystem>
 
 #include "base/source_dir.h"

@@ -176,7 +176,7 @@ TEST(RegexTest, KnowsTheClassesOfTheReference) {
   };
   EXPECT_TRUE(matches(R"(\p{L})", "\xF0\x91\x8E\x80"));  // U+11380, of Unicode 16.
   EXPECT_TRUE(matches(R"([^\P{L}])", "\xF0\x91\x8E\x80"));
-  EXPECT_FALSE(matches(R"(\s)", "\xE1\xA0\x8E"));  // U+180E, a blank until Unicode 6.
+  EXPECT_FALSE(matches(R"(\s)", "\xE1\xA0\x8E"));  // U+180E, a blank until Unicode 6.2.
   EXPECT_TRUE(matches(R"(\S)", "\xE1\xA0\x8E"));
   EXPECT_FALSE(matches(R"(\p{Han})", "\xE3\x80\x81"));  // The ideographic comma.
   EXPECT_TRUE(matches(R"(\w)", "\xCC\x81"));

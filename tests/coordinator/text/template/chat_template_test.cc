@@ -62,8 +62,8 @@ TEST(ChatTemplateTest, ErrorsNameTheFileAndNotItsFolder) {
       << error();
 }
 
-// The layout that the reference's save_pretrained has written since 4.51, read as its AutoTokenizer
-// reads it.
+// The layout that save_pretrained() of transformers has written since version 4.51. We read it as
+// AutoTokenizer does.
 TEST(ChatTemplateTest, AdditionalTemplatesAreFiles) {
   const TempFolder folder;
   const auto text = [&](const TemplateInput& request) {
@@ -169,7 +169,7 @@ TEST(ChatTemplateTest, RolesCountAsTextOfTheTemplateAndContentsAsTextOfTheReques
   EXPECT_EQ(forged->from_request, (std::vector<ByteRange>{{2, 10}}));
 }
 
-TEST(ChatTemplateTest, ReasoningIsUnderAllNamesThatTemplatesRead) {
+TEST(ChatTemplateTest, ReasoningIsPassedUnderAllNamesThatTemplatesRead) {
   const auto chat = ChatTemplate::from_json("{{ messages[0]|tojson }}");
   EXPECT_EQ(
       shown(chat, request_of({{{"role", "assistant"}, {"reasoning", "r"}}})),

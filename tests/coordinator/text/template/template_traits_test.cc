@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The traits that test renderings find. tests/coordinator/openai/conversations_test.cc tests the
-// prompts that follow from these traits.
+// The traits of a template, which are found by rendering small conversations.
+// tests/coordinator/openai/conversations_test.cc tests the prompts that follow from these traits.
 #include "coordinator/text/template/template_traits.h"
 
 #include <gtest/gtest.h>

@@ -169,7 +169,7 @@ TEST(NormalizerTest, StripAccentsAndNmtMatchTheReferenceForEveryCharacter) {
   });
 }
 
-TEST(NormalizerTest, RemovingTheFirstCharacterMovesTheBeginning) {
+TEST(NormalizerTest, RemovingTheFirstCharacterClearsAtStart) {
   bool at_start = true;
   EXPECT_EQ(normalized(R"({"type":"StripAccents"})", "a\xCC\x81", &at_start), "a");
   EXPECT_EQ(normalized(R"({"type":"Nmt"})", "\tb\x01", &at_start), " b");

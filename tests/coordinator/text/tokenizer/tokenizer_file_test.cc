@@ -193,8 +193,8 @@ TEST(TokenizerFileTest, AMutatedFileIsAnErrorOrATokenizer) {
     for (int round = 0; round < 500; ++round) {
       std::string mutated = file;
       for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
-        // Half of the changes are in the first 2,500 bytes, which have the parts; the others are
-        // mostly in the vocabulary.
+        // Half of the changes are in the first 2,500 bytes, which describe the normalizer and the
+        // other parts. The other changes are mostly in the vocabulary.
         const size_t range =
             random() % 2 == 0 ? std::min<size_t>(mutated.size(), 2500) : mutated.size();
         const size_t at = random() % range;

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the reference model in this folder, as tools/make_golden.py does.
 
-The first Qwen is not in transformers. Its maths are those of Qwen2 but for two formulas of Qwen-7B's
-published modeling_qwen.py, which are added to Qwen2 here: the rotary base by the prompt's length
-(get_ntk_alpha), and queries multiplied by log(position + 1) to the base seq_length (logn_list).
+The first Qwen is not in transformers. Its maths are those of Qwen2 except two formulas of Qwen-7B's
+published modeling_qwen.py, which this script adds to Qwen2. The rotary base depends on the prompt's
+length (get_ntk_alpha). A query is multiplied by the logarithm of position + 1 to the base
+seq_length, if this is more than 1 (logn_list); positions count from 0.
 """
 import json
 import math

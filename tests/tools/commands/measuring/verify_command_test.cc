@@ -33,8 +33,8 @@ TEST(VerifyCommandTest, ThreeWorkersAgreeWithTransformers) {
   EXPECT_EQ(json["workers"], 3);
   EXPECT_EQ(json["tokens"], 7);
   EXPECT_EQ(json["layers"].size(), 4U);
-  // It compares linears, norms, the results of attention and products, both sums of a layer, and
-  // the logits.
+  // The command compares linears, norms, the results of attention and of products, both sums of a
+  // layer, and the logits.
   EXPECT_GE(json["compared"], 40);
   for (const auto& layer : json["layers"]) EXPECT_LE(layer["error"], 1e-5) << layer;
 }

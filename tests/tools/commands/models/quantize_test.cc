@@ -207,8 +207,8 @@ TEST_F(QuantizeTest, CompareMeasuresTheErrorOfRounding) {
   EXPECT_LE(rounded["kl_p99"].get<double>(), rounded["kl_max"].get<double>());
 }
 
-// `compare` and `generate --logits` must give the same perplexity: compare also reads a request's
-// logits.
+// The test computes the perplexity from the logits that `generate --logits` prints for each prefix
+// of the text.
 TEST_F(QuantizeTest, ThePerplexityOfCompareIsThatOfTheModelsLogits) {
   const auto ids = json_of({"tokenize", "--add-special", "--text", kText})["ids"];
   double surprise = 0;

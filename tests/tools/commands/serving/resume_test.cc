@@ -164,7 +164,7 @@ TEST(ResumeOverSocketsTest, AnotherKeysStreamIsHiddenAndResumingIsNotARequest) {
   const std::string bob = "Authorization: Bearer sk-bob-0123456789abc\r\n";
   const std::string name = "X-Request-Id: story\r\n";
   Json body = body_of(1, false);
-  body["max_tokens"] = 1'000'000;  // It must run for a while.
+  body["max_tokens"] = 1'000'000;  // The request must run for a while.
   body["n"] = 16;
   {
     HttpClient dropped(server.http_address());

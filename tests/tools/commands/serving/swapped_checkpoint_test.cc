@@ -134,7 +134,8 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsTheNewFilesCompletely) {
   }
   Server server({model_.string(), "--workers", "2"});
   EXPECT_NE(server.generate(story(30, 1)).tokens, wanted.tokens);
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // A tick of the file system's clock.
+  // The sleep is longer than a tick of the file system's clock.
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
   swap();
   kill(server.workers().at(1), SIGKILL);
   // If the remaining worker kept its shard of the old model, the answer would differ.
@@ -144,8 +145,8 @@ TEST_P(EveryWayTest, AGroupThatLosesAWorkerLoadsTheNewFilesCompletely) {
   EXPECT_EQ(server.generate(story(30, 1)).tokens, wanted.tokens);
 }
 
-// The only worker is killed, so no worker knows the old files. The facts that ranks compare with
-// each other are the same for old and new files.
+// The only worker is killed, so no worker knows the old files. Ready.contents, by which ranks
+// compare their files, samples only bytes that are the same in the old and the new file.
 TEST_F(SwappedCheckpointTest, NoAnswerBeginsWithOneModelAndEndsWithAnother) {
   tune(0);  // Undoes the constructor's change.
   tune(8192);

@@ -57,7 +57,7 @@ TEST(LostWorkerTest, ALostWorkerChangesNoAnswer) {
   }
 }
 
-TEST(LostWorkerTest, ASuspendedWorkerIsKilledAndReplacedDuringItsRequest) {
+TEST(LostWorkerTest, ASuspendedWorkerIsKilledAndReplacedDuringARequest) {
   Server server({"--workers", "2"});
   const Answered alone = server.generate(story(50, 1));
   const pid_t worker = server.workers().at(1);
