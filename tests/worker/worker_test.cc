@@ -95,7 +95,7 @@ TEST(WorkerTest, AnswersHaveEditsMasksAndSums) {
   output.set_want_raw_sums(true);
   cluster::LogitEdit* edit = output.add_edits();
   edit->set_id(70);
-  edit->set_add(50);  // Repetition 0 means 1.
+  edit->set_add(50);  // `repetition` stays 0, which means no penalty.
   std::string mask(16, '\xff');
   mask[0] = '\xfe';  // Id 0 is forbidden.
   output.set_mask(mask);
@@ -198,7 +198,7 @@ TEST(WorkerTest, ProgramsThatCannotRunAreRefused) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("rank 0: the group computes in numeric class"
                                                      " int4.v9"));
   program = tiny_program();
-  program.mutable_weights(1)->set_dtype(program::BF16);  // Activations stay float32.
+  program.mutable_weights(1)->set_dtype(program::BF16);  // The activations are still float32.
   worker = Worker::load(assignment_of(program), single_collective(), {});
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(message_of(worker.status()),

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using testing::host_group;
 using Hosts = std::vector<int>;
 
-// Gathers elements that encode their position, in the memory that ranks share.
+// Gathers elements that encode their position into the memory that ranks share, and checks them.
 absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_t>& boundaries,
                            int round) {
   const std::span<std::byte> shared = g.shared();
@@ -67,7 +67,7 @@ TEST(HostsTest, EveryCollectiveGivesTheSameBitsForAnyPlacementOfRanks) {
         RETURN_IF_ERROR(gather_shared(g, rows, parts, round));
         RETURN_IF_ERROR(reduce_and_check(g, rows, cols, round % 2));
       }
-      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices if there are three.
+      RETURN_IF_ERROR(reduce_and_check(g, 1, 9'001, 0));   // In slices if there are three ranks.
       RETURN_IF_ERROR(reduce_and_check(g, 2, 40'000, 3));  // In chunks.
       return gather_and_check(g, {3, even(g.ranks(), 200'001), 2, 1, false});
     }));
@@ -119,7 +119,7 @@ TEST(HostsTest, AnAbortEndsTheGroupOnEveryHost) {
   }
 }
 
-TEST(HostsTest, NoRankWaitsForOneThatLeftAndItIsNamed) {
+TEST(HostsTest, NoRankWaitsForARankThatLeftAndTheErrorNamesThatRank) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 0}, Hosts{0, 1, 1}, Hosts{0, 1, 2}}) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts);
@@ -177,7 +177,8 @@ TEST(HostsTest, MismatchedCallsAreReportedWithBothNames) {
     codes.insert(result.code());
     all += message_of(result);
   }
-  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // The rank that notices first.
+  // The rank that notices first gives kInternal.
+  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;
   EXPECT_THAT(all, HasSubstr("called all_reduce 2"));
 }
 

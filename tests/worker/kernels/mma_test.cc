@@ -133,7 +133,7 @@ struct Copies {
   uint32_t first_alone[4 * kWarp], all[3][4 * kWarp];
 };
 
-// Copies three groups. The last one copies only the first 4 bytes of each 16.
+// Makes three groups of asynchronous copies. The last one copies only the first 4 bytes of each 16.
 __global__ void copy_kernel(Copies* copies) {
   auto* shared = reinterpret_cast<uint32_t*>(dynamic_shared());
   const unsigned at = 4 * threadIdx.x;

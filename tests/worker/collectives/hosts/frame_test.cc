@@ -63,8 +63,8 @@ std::string written(FrameWriter& writer, size_t max) {
   return stream;
 }
 
-// Gives the reader as much of the stream as it accepts. Returns its error, or the rest of the
-// stream.
+// Gives the reader as much of the stream as it accepts, at most `max` bytes at a time. Returns the
+// reader's error, or the bytes that the reader did not need.
 absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t max) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;
