@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One machine per rank: nodes, parameters as matrices, and values as matrices (for graphs) or in an
-// arena (for programs). Machines run up to the next collective and meet there.
+// Each rank is a Machine: a list of operators, parameters as matrices, and values as matrices (of a
+// graph) or in an arena (of a program). All machines run up to the next collective, which is then
+// computed from the values of all of them.
 #include "tests/support/goldens/interpret.h"
 
 #include <algorithm>
