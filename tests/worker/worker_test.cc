@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank, and two on threads, with hand-made programs and random weights.
+// A Worker that is the only rank, and two ranks on threads. They run hand-made programs with random
+// weights.
 #include "worker/worker.h"
 
 #include <gmock/gmock.h>
@@ -324,7 +325,7 @@ class TwoRanks {
     return parts[0] + parts[1];
   }
 
-  // Starts a new epoch, whose ranks share this much memory.
+  // Starts a new epoch, whose ranks share `shared_bytes` of memory.
   void rejoin(int64_t shared_bytes) {
     auto collectives = local_collectives(2, kCollectiveTimeout, shared_bytes);
     run([&](int rank) {

@@ -236,7 +236,7 @@ std::vector<Wrapped> wrapped_models() {
   };
 }
 
-TEST(WrappersTest, TheTextPartOfAVisionModelRuns) {
+TEST(WrappersTest, TheTextPartOfAVisionModelIsDescribed) {
   for (const Wrapped& wrapped : wrapped_models()) {
     SCOPED_TRACE(wrapped.wrapper);
     Json config = wrapped.beside;

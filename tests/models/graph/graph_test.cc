@@ -101,7 +101,7 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   }
 }
 
-TEST(GraphTest, HeadNormsHaveOneWeightForAllHeadsOrOneForEach) {
+TEST(GraphTest, HeadNormsHaveOneWeightForAllHeadsOrOneForEachHead) {
   Graph g;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, heads = {Axis::kHeads, 3, 4};
   const Value q = g.linear(g.embed("embed", {Axis::kVocab, 64, 1}, hidden), "q", heads);

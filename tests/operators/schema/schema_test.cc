@@ -117,7 +117,7 @@ TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeTheyAreUsed) {
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("eps must be a finite number"));
 }
 
-TEST(SchemaTest, HeadNormWeightsAreSharedByAllHeadsOrSeparateForEach) {
+TEST(SchemaTest, HeadNormWeightsAreSharedByAllHeadsOrSeparateForEachHead) {
   const OperatorSchema& head_norm = schema_of(Op::kHeadNorm);
   OperatorCall call{.in = {shape(8), shape(8)}, .out = {shape(8)}};
   call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 4, .centred = true};

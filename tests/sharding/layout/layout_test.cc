@@ -258,7 +258,7 @@ TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneIfParallelAndOneForTheEmbedding)
 
 // Query heads 0-2 use the first KV head, 3-5 the second. Rank 1 has query heads 2-3 and so both KV
 // heads, but gives only the first one to the gather; rank 2 gives the second.
-TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwn) {
+TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwnHeads) {
   const AxisSize q_axis = {Axis::kHeads, 6, 4}, kv_axis = {Axis::kKvHeads, 2, 4, 6};
   Graph model;
   const Value x = model.embed("embed", kVocab, kHidden);

@@ -14,7 +14,7 @@
 
 namespace lockstep::testing {
 
-// One call on a connection of its own; its answers as words.
+// One call on a connection of its own. Its answers are given as words, such as "SERVING".
 class HealthCall {
  public:
   // `more`: bytes after the field with the service's name; they may be invalid.
@@ -88,7 +88,7 @@ inline std::string health_of(const std::string& address, const std::string& serv
   return HealthCall(address, "/grpc.health.v1.Health/Check", service).next_answer();
 }
 
-// The answers of Watch: one at once, and one for each change.
+// A call of Watch: the first answer comes at once, and one more for each change.
 class HealthWatch : public HealthCall {
  public:
   HealthWatch(const std::string& address, const std::string& service)

@@ -46,7 +46,7 @@ TEST(CollectivesTest, AllGatherPutsTheColumnsOfAllRanksSideBySide) {
   }
 }
 
-TEST(CollectivesTest, OneRankMayHoldAllColumnsAndAllRanksMayHoldNone) {
+TEST(CollectivesTest, OneRankMayHaveAllColumnsAndThereMayBeNoColumns) {
   Group group = local_collectives(3);
   for (const std::vector<int64_t>& boundaries :
        std::vector<std::vector<int64_t>>{{0, 9, 9, 9}, {0, 0, 9, 9}, {0, 0, 0, 9}, {0, 0, 0, 0}}) {

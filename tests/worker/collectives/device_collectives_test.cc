@@ -288,7 +288,7 @@ TEST(DeviceCollectiveTest, RanksWithTheirOwnGpusAndLibrariesUseNccl) {
   }
 }
 
-TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllUseTheHostWithAWarning) {
+TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllRanksUseTheHostWithAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "through the host: rank 1 has no NCCL");
   EXPECT_THAT(choices[1].text, StartsWith(choices[0].text + " (libnosuchnccl.so.2: "));

@@ -60,7 +60,7 @@ TEST_P(ExchangeTest, SumsAreInRankOrderForAnySizes) {
 }
 
 // The first sum is split among the ranks, in more pieces than there are channels.
-TEST_P(ExchangeTest, LargeSumsAndALaterSmallOneAreRight) {
+TEST_P(ExchangeTest, LargeSumsAndALaterSmallSumAreRight) {
   for (const int count : {2, std::min(3, max_ranks())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_sums(ranks, 5, 28'000, 28'001);

@@ -88,7 +88,7 @@ TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedAsGpusDo) {
   }
 }
 
-TYPED_TEST(MmaTest, APairIsRoundedLikeEachOfItsNumbers) {
+TYPED_TEST(MmaTest, APairIsRoundedLikeEachOfItsTwoNumbers) {
   for (const float x : {1.0f, -3.14159f, 1.0f + 0x1p-8f, 1.0f + 0x1.8p-8f, 0x1p-20f, -0.0f}) {
     TypeParam one, other;
     narrow(x, one);

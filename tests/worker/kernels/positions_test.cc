@@ -58,7 +58,7 @@ TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
 }
 
-TEST(RopeTableTest, PositionsAreOwnOrHeldAfterThePrefixOrCountedFromItsEnd) {
+TEST(RopeTableTest, RopeUsesARowsPositionOrAHeldPositionOrCountsFromThePrefixsEnd) {
   const float inv_freq[] = {0.1f};
   PositionedStep step({0, 4, 5, 6, 9}, {{.prefix_rows = 5, .held_position = 3}});
   const std::vector<std::vector<int>> positions = {

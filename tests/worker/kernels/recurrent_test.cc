@@ -282,7 +282,7 @@ TEST_P(RecurrentTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
   expect_same_bits(together[0].view(), alone[0].view(), "sequence 0");
 }
 
-TEST_P(RecurrentTest, ASlotsNextSequenceDoesNotSeeTheLastOne) {
+TEST_P(RecurrentTest, ASequenceDoesNotSeeThePreviousSequenceOfItsSlot) {
   const Shape shape = {.op = GetParam().op};
   Play play(shape);
   const std::vector<Matrix> first = play.run_all(GetParam(), 5);

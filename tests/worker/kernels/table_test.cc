@@ -40,7 +40,7 @@ TEST(KernelTableTest, NamesAreUniqueAndIncludeTheOperatorAndTheIsa) {
   }
 }
 
-TEST(KernelTableTest, TheBestKernelComesFirstAndNoneAboveTheIsaIsFound) {
+TEST(KernelTableTest, TheBestKernelComesFirstAndNoKernelAboveTheIsaIsFound) {
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
     const KernelEntry* codes =

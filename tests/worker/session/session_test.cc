@@ -105,7 +105,7 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
   EXPECT_TRUE(second.next().has_result());
 }
 
-TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNone) {
+TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNoWeights) {
   PersistentWorker persistent;
   Connection worker(&persistent);
   bool loaded = false;

@@ -163,7 +163,7 @@ TEST(DirectCollectiveTest, NoNormIsFusedWithASumThroughTheHost) {
   EXPECT_FALSE(*collective->reduce_add_norm({}));
 }
 
-TEST(DirectCollectiveTest, AllRanksFallBackAndGiveTheSameReasonIfOneCannotReachAPeer) {
+TEST(DirectCollectiveTest, AllRanksFallBackAndGiveTheSameReasonIfOneRankCannotReachAPeer) {
   struct Case {
     std::function<void(StreamOptions&)> spoil;
     std::string said;

@@ -40,7 +40,7 @@ class BarrierTest : public testing::Test {
   int64_t wait_ns_ = 0;
 };
 
-TEST_F(BarrierTest, OnlyTheLastToArriveWakesASleeper) {
+TEST_F(BarrierTest, OnlyTheLastRankToArriveWakesASleeper) {
   std::thread thread = sleeper(0, &status_, &wait_ns_);
   const uint32_t before = doorbell();
   ranks_[1].arrive();
@@ -79,7 +79,7 @@ TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotArrive) {
       absl::IsDeadlineExceeded(ranks_[3].wait(Clock::now() + std::chrono::hours(1), &wait_ns_)));
 }
 
-TEST_F(BarrierTest, WaitTimeIsCountedAndTheLastToArriveDoesNotWait) {
+TEST_F(BarrierTest, WaitTimeIsCountedAndTheLastRankToArriveDoesNotWait) {
   constexpr std::chrono::milliseconds kPause(20);
   std::thread thread = sleeper(0, &status_, &wait_ns_);
   std::this_thread::sleep_for(kPause);  // Rank 0 waits at least this long.

@@ -202,7 +202,7 @@ TEST_F(RendezvousTest, AnAbortReachesRanksThatSleepInOtherProcesses) {
   EXPECT_TRUE(absl::IsAborted(other->result()));
 }
 
-TEST_F(RendezvousTest, ProcessesThatDoNotBelongAreRefusedAndTheOthersMeet) {
+TEST_F(RendezvousTest, ProcessesThatDoNotBelongToTheGroupAreRefusedAndTheRanksMeet) {
   const auto first = start(args(0, 3), sum_once);
   const int early = join_raw(1, 3);
   MeetArgs wrong = args(2, 3);

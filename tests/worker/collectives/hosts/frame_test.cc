@@ -116,7 +116,7 @@ TEST(FrameTest, AMiddlePartOfAPieceCanBeSent) {
   EXPECT_EQ(sent, got);
 }
 
-TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheLaterOnes) {
+TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesLaterFrames) {
   constexpr Goodbye kWhy{.failure = Failure::kGone, .number = 5};
   for (const int64_t begun : {0, 1, 200}) {  // The bytes already sent of the first of three frames.
     SCOPED_TRACE(begun);
@@ -141,7 +141,7 @@ TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheLaterOnes) {
   }
 }
 
-TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInsteadOfTheSecond) {
+TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInsteadOfTheSecondCall) {
   Matrix from(2, 40, 50), to(2, 40, 50);
   FrameWriter writer;
   FrameReader reader;
