@@ -287,7 +287,7 @@ std::vector<int64_t> last_norm(const std::string& config) {
   return tensor_of("model.decoder.final_layer_norm.weight", config);
 }
 
-// OPT-350m is such a model.
+// An example is OPT-350m.
 TEST(OptTest, NormsMayFollowTheBlocksAndEmbeddingsMayBeNarrower) {
   EXPECT_EQ(last_norm(kOpt), std::vector<int64_t>{64});
   const std::string behind =

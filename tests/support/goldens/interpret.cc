@@ -266,7 +266,7 @@ void Machine::run_step(const Step& step) {
     vocab_begin_ = step.attributes.top_candidates().vocab_begin();
     return;
   }
-  if (step.op == Op::kColumns && in_arena_) return;  // It is a view: its bytes are already there.
+  if (step.op == Op::kColumns && in_arena_) return;  // The output is a view of the input's bytes.
   std::vector<const Matrix*> operands;
   for (const Matrix& input : inputs) operands.push_back(&input);
   for (int id : step.parameters) operands.push_back(&parameters_[id]);

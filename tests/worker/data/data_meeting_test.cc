@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 const std::string kKey(32, 'k');
 
-// The data ports of ranks that are threads here.
+// Data ports of several ranks, which are threads of this process.
 class DataMeetingTest : public ::testing::Test {
  protected:
   // `files`: the TLS files of a rank; null: no rank uses TLS.

@@ -190,8 +190,8 @@ TEST_P(ExpertLinearTest, AnIdOutOfRangeReadsNothing) {
     std::vector<std::byte> packed = one.packed(GetParam());
     Matrix out(10, 33);
     KernelArgs args = one.args(out.view(), packed, false);
-    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {  // A GPU skips such
-                                                                            // rows.
+    // A GPU skips rows of an expert that does not exist.
+    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {
       run(GetParam(), args);
       continue;
     }

@@ -183,7 +183,7 @@ TEST_P(GatedMmaTest, AllBlockShapesGiveTheSameBits) {
   }
 }
 
-TEST(GatedRowsTest, InputRowsOfWeightsInCodesMayBeRoundedBeforehand) {
+TEST(GatedRowsTest, RowsForLinearsOverCodesMayBeRoundedBeforehand) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (!kernel.takes_bf16) continue;
     Case one(kernel, 20, 13, 77);
