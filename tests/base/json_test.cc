@@ -46,7 +46,7 @@ TEST(JsonTest, ErrorsAreOneLineOfPrintableText) {
 
 TEST(JsonTest, InvalidUtf8IsRefused) {
   EXPECT_FALSE(parse_json("{\"a\xc3(\": 1}", "x").ok());
-  EXPECT_FALSE(parse_json("\"\xed\xa0\x80\"", "x").ok());  // A surrogate.
+  EXPECT_FALSE(parse_json("\"\xed\xa0\x80\"", "x").ok());  // A half of a UTF-16 pair.
   EXPECT_FALSE(parse_json(R"("\ud800")", "x").ok());
 }
 

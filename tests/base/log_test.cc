@@ -115,13 +115,13 @@ TEST_F(LogTest, LoggingDoesNotWaitForAReaderAndDropsTheOldestLines) {
   const int64_t dropped = log_->dropped();
   std::vector<std::string> lines;
   std::thread reader([&] { lines = pipe_.lines(); });
-  log_.reset();  // The queued lines are written now that the pipe is read.
+  log_.reset();  // Waits for a short time, in which the reader takes the queued lines.
   reader.join();
   EXPECT_EQ(std::ssize(lines) + dropped, kLines);
   EXPECT_THAT(lines.back(), HasSubstr("line 9999 "));
 }
 
-TEST_F(LogTest, ALineSaysHowManyWereDropped) {
+TEST_F(LogTest, ALineSaysHowManyLinesWereDropped) {
   begin(LogFormat::kJson);
   const std::string text(1000, 'x');
   for (int i = 0; i < 10'000; ++i) spdlog::warn("line {} {}", i, text);

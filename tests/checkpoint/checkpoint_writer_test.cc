@@ -18,7 +18,7 @@ using testing::HasSubstr;
 const std::vector<TensorSpec> kSpecs = {
     {"a", "F32", {2, 3}}, {"b", "BF16", {4}}, {"c", "I8", {5, 1}}, {"d", "F32", {}}};
 
-// Fills every tensor with its own byte, the last half first.
+// Fills every tensor with a byte of its own: writes the second half of the tensor, then the first.
 void fill(CheckpointWriter& writer) {
   for (size_t i = 0; i < kSpecs.size(); ++i) {
     const std::string bytes(stored_bytes(kSpecs[i]), static_cast<char>('a' + i));

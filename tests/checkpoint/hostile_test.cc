@@ -96,7 +96,7 @@ TEST(HostileTest, AShardTruncatedAnywhereIsANamedError) {
   }
 }
 
-// True if a model would accept the tensors: the requested ones exist in their shape.
+// True if a model would accept the tensors: all of `wanted` exist with their shapes.
 bool has_the_weights(const Checkpoint& checkpoint, const std::vector<TensorInfo>& wanted) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const TensorInfo& tensor) {
     const TensorInfo* found = checkpoint.find(tensor.name);
@@ -105,7 +105,8 @@ bool has_the_weights(const Checkpoint& checkpoint, const std::vector<TensorInfo>
   });
 }
 
-// Sorted by name. A flipped bit in the name of a tensor without elements changes no weight.
+// A text of the tensors, sorted by name. Tensors without elements are left out: a flipped bit in
+// the name of such a tensor changes no weight.
 std::string listing_of_weights(std::vector<TensorInfo> tensors) {
   std::erase_if(tensors, [](const TensorInfo& tensor) { return tensor.rows == 0; });
   std::sort(tensors.begin(), tensors.end(),

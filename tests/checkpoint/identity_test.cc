@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint's stamp differs if its files differ; its contents differ if its weights differ.
+// Two identities of a checkpoint: stamp() differs if the files differ, and contents() differs if
+// the weights differ.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -43,7 +44,7 @@ class IdentityTest : public testing::Test {
   Checkpoint open(const std::string& folder = ".") const {
     return Checkpoint::open(path(folder).parent_path()).value();
   }
-  // Keeps the file's times, as archives, images and `touch -r` do.
+  // Keeps the time of the file's last change, as archives, images and `touch -r` do.
   void write_in_place(const TestTensors& tensors) const {
     const auto time = fs::last_write_time(path());
     const std::string bytes = safetensors_bytes(tensors);

@@ -133,7 +133,7 @@ TEST_F(QuantizedTest, StoredCodesOfAPairedWeightAlternateLikeItsRows) {
   }
 }
 
-// The rows of a stack's matrices have the codes of one matrix that has all these rows.
+// The rows of a stack of matrices have the same codes as in one matrix that has all these rows.
 TEST_F(QuantizedTest, AStackIsStoredAsAStack) {
   write({{"a", random_tensor(1, {3, 10, 70})}});
   const WeightSource original = open(folder_.path());

@@ -56,7 +56,7 @@ TEST(RandomWeightsTest, AnySliceAgreesWithTheWhole) {
 }
 
 TEST(RandomWeightsTest, ATransposedReadIsTheTranspose) {
-  // The matrix is square, so that the number of inputs is the same either way.
+  // The scale depends on the number of inputs, which is the same both ways in a square matrix.
   const Rectangle cut{3, 150, 20, 199};
   const std::vector<float> plain =
       read(7, piece_of("w", {200, 200}, false), program::LINEAR_WEIGHT, cut);
@@ -130,7 +130,7 @@ TEST(RandomWeightsTest, ALargeMatrixIsTheSameWholeAndInBlocksOfRows) {
                 static_cast<double>(whole.size()) / took.count() / 1e6);
     for (int64_t begin = 0; begin < kSize; begin += 500) {
       const int64_t end = std::min(kSize, begin + 500);
-      // Rows of the source, or of the transpose.
+      // The block has rows of the source, or columns of the source if it is transposed.
       const Rectangle rows =
           transposed ? Rectangle{0, kSize, begin, end} : Rectangle{begin, end, 0, kSize};
       const std::vector<float> block = read(1, piece, program::LINEAR_WEIGHT, rows);

@@ -53,7 +53,7 @@ std::vector<float> read(const WeightSource& source, const program::Weight& weigh
   return out;
 }
 
-// Any range of rows that is read alone has the values that it has in the whole weight.
+// Expects that any range of rows, read alone, has the values that it has in the whole weight.
 void expect_each_range(const WeightSource& source, const program::Weight& weight,
                        const std::vector<float>& whole) {
   const int64_t rows = weight.rows(), cols = weight.cols();
@@ -120,7 +120,7 @@ TEST_F(WeightSourceTest, ColumnsOfAPairedBiasAlternate) {
 }
 
 TEST_F(WeightSourceTest, AMatrixOfAStackIsReadAsStoredOrTransposed) {
-  TestTensors tensors = {{"experts", numbered(0, 6, 3)}};  // Row 100 * r, column c.
+  TestTensors tensors = {{"experts", numbered(0, 6, 3)}};  // The matrices have 2 rows each.
   tensors["experts"].shape = {3, 2, 3};
   const WeightSource source = open(tensors);
   const std::string piece = "pieces { source: 'experts' source_shape: [3, 2, 3] row_begin: 4 ";

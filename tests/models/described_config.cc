@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Reads a layer's facts from a graph, by the names of its values and the edges between them.
+// Reads facts about layers from a graph, by the names of values and by what computes them.
 class Walk {
  public:
   Walk(const ModelDescription& model, Described& found) : graph_(model.graph), out_(found) {
@@ -59,7 +59,8 @@ class Walk {
     return node.op == Op::kMap &&
            node.attributes.map().function() == static_cast<program::Function>(function);
   }
-  // The number between two dots in the name of a value; -1: it belongs to no layer.
+  // The layer's number, which is between two dots in the name of a value; -1: the value belongs to
+  // no layer.
   static int layer_of(const std::string& name) {
     for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
       const size_t end = name.find_first_not_of("0123456789", dot + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The naive interpreter runs the graphs of models.cc. The results are compared with the
+// The naive interpreter runs the graph of each golden's model. The results are compared with the
 // reference's.
 #include <gtest/gtest.h>
 

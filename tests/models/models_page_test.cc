@@ -70,7 +70,7 @@ config.json ties the head to the embedding.
   weights the difference was 7e-4 of the largest logit.
 )";
 
-// The goldens of each architecture, in their order.
+// The names of each architecture's goldens, in the order of kGoldens.
 std::map<std::string, std::string> goldens() {
   std::map<std::string, std::string> found;
   for (const GoldenName& golden : kGoldens) {

@@ -45,15 +45,15 @@ inline naive::Tensor transposed_matrix(const naive::Tensor& matrix) {
   return result;
 }
 
-// Stacks two matrices with the same columns vertically.
+// Puts two matrices with the same number of columns below each other.
 inline naive::Tensor below(naive::Tensor upper, const naive::Tensor& lower) {
   upper.shape[0] += lower.shape[0];
   upper.data.insert(upper.data.end(), lower.data.begin(), lower.data.end());
   return upper;
 }
 
-// Turns experts of layers whose names begin with `layers`, "....experts.3.up_proj.weight", into
-// stacks "....experts.up_proj"; gate and up are in one stack if there is a gate.
+// Turns experts into stacks: "L.experts.3.up_proj.weight" becomes a part of "L.experts.up_proj". If
+// there is a gate, gate and up become one stack. Only names that begin with `layers` are changed.
 inline naive::Tensors stacked(naive::Tensors tensors, const std::string& layers = "",
                               bool transposed = false) {
   const std::string experts = ".experts.", weight = ".weight";

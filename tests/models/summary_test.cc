@@ -16,10 +16,10 @@ constexpr char kQwen[] = R"({"architectures": ["Qwen2ForCausalLM"], "vocab_size"
   "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 2, "num_attention_heads": 2,
   "max_position_embeddings": 64, "rope_theta": 10000.0, "tie_word_embeddings": true,
   "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 1})";
-// Norms of both blocks; q, k, v with biases, and the output projection; the MLP.
+// The parameters of a layer: two norms; q, k and v with biases; the output projection; the MLP.
 constexpr int64_t kLayer = 2 * 8 + 3 * (64 + 8) + 64 + 3 * 48;
 
-TEST(SummaryTest, ParametersAreElementsOfTensorsWithoutATiedHead) {
+TEST(SummaryTest, ParametersAreTheElementsOfTensorsAndATiedHeadAddsNone) {
   const Summary tied = summarize(describe_config(kQwen)->graph);
   EXPECT_EQ(tied.parameters, 80 + 2 * kLayer + 8);
   EXPECT_EQ(tied.tensors.count("lm_head.weight"), 0u);

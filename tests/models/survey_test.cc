@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/survey recorded facts about small models of every architecture that transformers knows. The
-// config that the model's class in transformers saves is accepted here, and describes the same
-// model.
+// tools/survey recorded facts about small models of every architecture that transformers knows.
+// Each model has the config that its class in transformers saves. These tests expect that the
+// config is accepted, and that it describes the same model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ naive::Tensors zeros(const Shapes& shapes) {
 
 class SurveyTest : public testing::TestWithParam<Surveyed> {
  protected:
-  // The model of the config alone, or as read with the checkpoint next to it.
+  // Describes the model. If the test has written a checkpoint to the folder, it is read, too.
   ModelDescription described() {
     std::ofstream(folder_.path() / "config.json") << model_["config"].dump();
     absl::StatusOr<ModelDescription> model = describe_model(folder_.path(), {}, 0);

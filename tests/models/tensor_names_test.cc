@@ -108,7 +108,7 @@ constexpr char kQwen3Moe[] = R"({"architectures": ["Qwen3MoeForCausalLM"], "voca
   "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "num_experts": 4,
   "num_experts_per_tok": 2, "norm_topk_prob": true, "max_position_embeddings": 64})";
 
-// Gate and up are 2 * 16 rows of 32 columns.
+// The stack of gate and up has matrices of 2 * 16 rows and 32 columns.
 TEST(TensorNamesTest, AStackOfSquaresIsNotTransposed) {
   const Spelled own = of_config(kQwen3Moe);
   const naive::Tensors other = stacked(own.tensors);
@@ -216,7 +216,8 @@ TEST(TensorNamesTest, ATextModelMayKeepItsWrappersPrefix) {
   expect_same_logits(own, stacked(renamed(own.tensors, "model.", "model.language_model.")));
 }
 
-// MLX adds 1 to the norms in files with this prefix, so they have other weights.
+// In files with this prefix MLX has added 1 to the weights of norms, so they must not be read as
+// they are.
 TEST(TensorNamesTest, ThePrefixThatMlxWritesIsNotAccepted) {
   const Spelled own = of_golden("qwen3_vl");
   ASSERT_TRUE(own.tensors.contains("model.language_model.norm.weight"));

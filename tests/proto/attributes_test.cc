@@ -49,8 +49,8 @@ std::string set(Message& message, const FieldDescriptor& field, int value) {
   return std::to_string(value);
 }
 
-// Sets every field of a message. The message's text has all values, and the message is the same
-// after it was bound and written again.
+// Sets every field of a message. Expects that the message's text has all values, and that the
+// message is the same after it was bound and written again.
 TEST(AttributesTest, EveryFieldOfEveryKindIsBoundPrintedAndWritten) {
   const google::protobuf::OneofDescriptor& kinds =
       *program::Attributes::descriptor()->oneof_decl(0);

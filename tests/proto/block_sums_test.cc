@@ -23,7 +23,7 @@ std::vector<BlockSum> some_blocks(size_t count) {
   return blocks;
 }
 
-// The runs of blocks that are split over ranks: rank i has the blocks cuts[i] to cuts[i + 1].
+// The runs of blocks that are split over ranks: rank i has the blocks [cuts[i], cuts[i + 1]).
 std::vector<BlockSum> runs_over(const std::vector<BlockSum>& blocks,
                                 const std::vector<size_t>& cuts) {
   std::vector<cluster::BlockSums> ranks(cuts.size() - 1);
@@ -71,7 +71,7 @@ TEST(BlockSumsTest, ARunSumsItsBlocks) {
   EXPECT_NEAR(run.sum, sum, 1e-6 * sum);
 }
 
-TEST(BlockSumsTest, NonFiniteSumsAddNothing) {
+TEST(BlockSumsTest, BlocksWithNonFiniteSumsAddNothing) {
   const float nan = std::nanf("");
   EXPECT_EQ(fold({}).max, -kInfinity);
   for (const BlockSum& none :

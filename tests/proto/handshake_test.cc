@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake's bytes, as Python's hmac module computes them, and invalid hexadecimal text.
+// The proofs of the handshake, compared with those that Python's hmac module computes; and invalid
+// hexadecimal text.
 #include "proto/handshake.h"
 
 #include <gtest/gtest.h>

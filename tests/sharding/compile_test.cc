@@ -61,10 +61,10 @@ void expect_near(const naive::Logits& found, const naive::Logits& wanted, float 
 
 class EqualityTest : public testing::TestWithParam<Case> {};
 
-// Under gather one rank computes each whole element: no bit differs. Under reduce sums are split
-// into one part per rank, and each part is rounded to float32: a few units in the last place for
-// each of about ten sums. If values are rounded to bfloat16, such a difference may change one
-// rounding, 2^-8 of an element.
+// Under gather one rank computes each whole element, so no bit differs. Under reduce a sum has one
+// part per rank, and each part is rounded to float32. So each of about ten sums may differ by a few
+// units in the last place. If values are rounded to bfloat16, such a difference may change one
+// rounding, which is 2^-8 of an element.
 TEST_P(EqualityTest, AnyNumberOfRanksComputesTheModelsGraph) {
   const Case& c = GetParam();
   const Graph model = model_graph(c.model);
@@ -347,7 +347,7 @@ TEST(CompileTest, EveryStageIsTracedInOrder) {
             "fuse_linears fuse_gated fuse_gated_linear fuse_add_norm fuse_rope fuse_casts program");
 }
 
-// The number of experts in the largest published models: a recipe of 69,120 rectangles.
+// Published models have up to 384 experts per layer. This program's recipes have 69,120 pieces.
 TEST(CompileTest, SixtyLayersOf384ExpertsAreSplitInsideEachExpert) {
   Graph model;
   const AxisSize hidden = {Axis::kHidden, 7168, 1}, ffn = {Axis::kFfn, 2048, 1};

@@ -76,7 +76,7 @@ TEST(RoundInputsTest, Float32WeightsNeedNoCast) {
   EXPECT_EQ(count_ops(graph, Op::kCast), 0);
 }
 
-TEST(FuseLinearsTest, LinearsOfOneInputBecomeOneWithViews) {
+TEST(FuseLinearsTest, LinearsOfOneInputBecomeOneLinearWithViews) {
   Fixture f;
   const Value a = f.graph.linear(f.x, "a", kHidden, true);
   const Value b = f.graph.linear(f.x, "b", kHidden, true);
@@ -136,7 +136,7 @@ TEST(FuseGatedTest, ASiluWithAnotherReaderIsNotFused) {
   EXPECT_EQ(count_ops(fuse_gated(f.graph, {}), Op::kGated), 0);
 }
 
-TEST(FuseAddNormTest, ASumAndItsFirstNormBecomeOne) {
+TEST(FuseAddNormTest, ASumAndItsFirstNormBecomeOneOperator) {
   Fixture f;
   const Value sum = f.graph.add(f.x, f.graph.map(f.x, Function::kSilu));
   const Value a = f.graph.rms_norm(sum, "a", 1e-5f);
@@ -223,7 +223,7 @@ struct Gated {
   }
 };
 
-TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOne) {
+TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOneOperator) {
   for (const bool up_first : {false, true}) {
     const Graph graph = Gated(up_first).fused(on_gpus(DType::kQ8));
     EXPECT_EQ(ops(graph), "embed gated_linear linear select_rows linear top_candidates");
@@ -240,7 +240,7 @@ TEST(FuseGatedLinearTest, GateUpAndTheirProductBecomeOne) {
   }
 }
 
-TEST(FuseGatedLinearTest, FusionNeedsGpusWeightsOtherThanFloat32AndNoOtherReader) {
+TEST(FuseGatedLinearTest, FusionNeedsAGpuAndNoFloat32WeightsAndNoOtherReader) {
   const CompileOptions gpus = on_gpus(DType::kBF16);
   EXPECT_EQ(
       count_ops(Gated().fused(options_for(1, Strategy::kGather, DType::kBF16)), Op::kGatedLinear),

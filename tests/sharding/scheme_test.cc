@@ -68,7 +68,7 @@ TEST(SchemeTest, NamesAreUniqueAndFindTheirSchemes) {
     }
     EXPECT_EQ(scheme.kind_of(program::NORM), DType::kF32);
     EXPECT_EQ(scheme.kind_of(program::BIAS), DType::kF32);
-    // A tied model has one matrix for both.
+    // A tied model has one matrix for its embedding and its head.
     EXPECT_EQ(scheme.head, scheme.embedding) << scheme.name;
   }
   EXPECT_EQ(find_scheme("q5"), nullptr);
@@ -106,7 +106,8 @@ TEST(RoundPartsTest, PartsOfAttentionAndFfnAreGatheredAsCodes) {
   for (const int ranks : {2, 3, 4}) {
     for (const char* scheme : {"q8", "q4", "q4m"}) {
       CompileOptions options = options_for_scheme(scheme, ranks, Strategy::kGather);
-      // Heads are 32 columns in 4 groups; the 300 columns of ffn are 10 groups, the last one short.
+      // The 4 heads have one group of 32 columns each; the 300 columns of ffn have 10 groups, the
+      // last one short.
       EXPECT_EQ(gathered_bytes(wide_model(), options), stream + (4 + 10) * 36) << scheme;
       int64_t planned = 0;
       const auto table = plan_table(wide_model(), options, *compile(wide_model(), options));
@@ -133,7 +134,7 @@ TEST(RoundPartsTest, OnlyGatheredValuesWithGroupsAreRounded) {
     }
     return found;
   };
-  EXPECT_EQ(rounded(options_for_scheme("q8", 1, Strategy::kGather)), 0);  // There is no other rank.
+  EXPECT_EQ(rounded(options_for_scheme("q8", 1, Strategy::kGather)), 0);  // Nothing is gathered.
   EXPECT_EQ(rounded(options_for_scheme("q8c", 2, Strategy::kGather)), 0);
   EXPECT_EQ(rounded(options_for_scheme("q8", 2, Strategy::kReduce)), 0);
   EXPECT_EQ(rounded(options_for(2, Strategy::kGather)), 0);

@@ -27,7 +27,7 @@ inline bool is_parallel(std::string_view name) {
          name == "stablelm";
 }
 
-// True if one norm reads q of all heads, and another one k.
+// True if one norm covers the q of all heads, and another norm the k of all heads.
 inline bool norms_all_heads(std::string_view name) {
   return name == "olmo3" || name == "minimax_m2";
 }
@@ -58,7 +58,7 @@ inline int count_ops(const Graph& graph, Op op) {
   return found;
 }
 
-// The number of experts that every token uses.
+// The number of shared experts in all layers: experts that every token uses.
 inline int shared_experts(const Graph& graph) {
   int found = 0;
   for (const Parameter& parameter : graph.parameters()) {
@@ -69,7 +69,7 @@ inline int shared_experts(const Graph& graph) {
   return found;
 }
 
-// The number of low-rank values, which are gathered before they are normed.
+// The number of values on the latent axis. They are gathered before their norm.
 inline int low_ranks(const Graph& graph) {
   int found = 0;
   for (const Node& node : graph.nodes()) {

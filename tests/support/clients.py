@@ -98,7 +98,7 @@ class ByGrpc:
         choices: dict[int, list] = {}
         for event in self.generate(self.api.GenerateRequest(**fields), timeout=PATIENCE_S):
             self.on_event()
-            # Cached tokens and the order of choices depend on other requests.
+            # Ids are unique; cached tokens and the order of choices depend on other requests.
             for name in ("request_id", "usage", "offset"):
                 event.ClearField(name)
             choices.setdefault(event.index, []).append(event.SerializeToString().hex())

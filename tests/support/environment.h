@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables of the environment, for one test.
+// Environment variables that a test sets or removes for some time.
 #pragma once
 
 #include <cstdlib>

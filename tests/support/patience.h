@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// It is no requirement on speed: a busy machine may need most of this time. Most tests that wait
-// have a longer limit in ctest (TIMEOUT of lockstep_test), so that they can still report the event
-// that they waited for.
+// This is no requirement on speed: a busy machine may need most of this time. Most tests that wait
+// have a longer limit in ctest (TIMEOUT of lockstep_test), so after kPatience they can still report
+// the event for which they waited.
 inline constexpr std::chrono::seconds kPatience{100};
 
 // Polls every `pause` until the condition holds or kPatience is over. Returns whether it held.

@@ -12,8 +12,8 @@ PATIENCE_S = 100
 
 
 class Server:
-    """A process. Its addresses are read from the log lines that it prints, which `log` keeps.
-    Without `reads_log`, the log's pipe is closed as soon as the server is ready."""
+    """A `lockstep serve` process. `log` has the log lines that it prints; its addresses are read
+    from them. Without `reads_log`, the log's pipe is closed as soon as the server is ready."""
 
     def __init__(self, lockstep: str, *arguments: str, reads_log: bool = True,
                  host: str = "127.0.0.1", workers: int = 2, **popen):

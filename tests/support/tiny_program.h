@@ -38,9 +38,9 @@ program::Program tiny_program(int rank = 0, int ranks = 1);
 // A rank's assignment of a program, with random weights and 16 pages.
 cluster::Assignment random_assignment(program::Program program = tiny_program());
 
-// A transformer layer (norms, attention, MLP) in the gather strategy, for one or two ranks:
-// vocabulary 100, width 8, 2 heads of 4 over one KV head, 6 inner columns. Logits do not depend on
-// the number of ranks.
+// A transformer layer (norms, attention, MLP) in the gather strategy, for one or two ranks. The
+// vocabulary has 100 tokens, the hidden size is 8, the MLP has 6 columns, and two query heads of 4
+// columns share one KV head. Logits do not depend on the number of ranks.
 program::Program layer_program(int rank = 0, int ranks = 1);
 
 // The same program, with gathered values and their parts in memory that ranks share.

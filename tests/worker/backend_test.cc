@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that each worker gets, and the errors if there is none for it.
+// The device that each worker gets, and the errors if a worker gets none.
 #include "worker/backend.h"
 
 #include <gmock/gmock.h>

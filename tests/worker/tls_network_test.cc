@@ -41,7 +41,7 @@ class TlsNetworkTest : public ::testing::Test {
                                   }});
   }
 
-  // DATA_LOSS: the checks found a wrong byte.
+  // Makes ten calls. Returns DATA_LOSS if the checks find a wrong byte.
   static absl::Status ten_calls(Collective& g) {
     for (int round = 0; round < 5; ++round) {
       RETURN_IF_ERROR(gather_and_check(g, {3, even(g.ranks(), 1'900), 4, 1, false}));

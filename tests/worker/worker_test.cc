@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank, and two on threads, with hand-made programs and random weights.
+// A Worker that is the only rank, and two ranks on threads. They run hand-made programs with random
+// weights.
 #include "worker/worker.h"
 
 #include <gmock/gmock.h>
@@ -95,7 +96,7 @@ TEST(WorkerTest, AnswersHaveEditsMasksAndSums) {
   output.set_want_raw_sums(true);
   cluster::LogitEdit* edit = output.add_edits();
   edit->set_id(70);
-  edit->set_add(50);  // Repetition 0 means 1.
+  edit->set_add(50);  // `repetition` stays 0, which means no penalty.
   std::string mask(16, '\xff');
   mask[0] = '\xfe';  // Id 0 is forbidden.
   output.set_mask(mask);
@@ -198,7 +199,7 @@ TEST(WorkerTest, ProgramsThatCannotRunAreRefused) {
   EXPECT_THAT(message_of(worker.status()), HasSubstr("rank 0: the group computes in numeric class"
                                                      " int4.v9"));
   program = tiny_program();
-  program.mutable_weights(1)->set_dtype(program::BF16);  // Activations stay float32.
+  program.mutable_weights(1)->set_dtype(program::BF16);  // The activations are still float32.
   worker = Worker::load(assignment_of(program), single_collective(), {});
   EXPECT_EQ(worker.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(message_of(worker.status()),
@@ -324,7 +325,7 @@ class TwoRanks {
     return parts[0] + parts[1];
   }
 
-  // Starts a new epoch, whose ranks share this much memory.
+  // Starts a new epoch, whose ranks share `shared_bytes` of memory.
   void rejoin(int64_t shared_bytes) {
     auto collectives = local_collectives(2, kCollectiveTimeout, shared_bytes);
     run([&](int rank) {

@@ -62,8 +62,8 @@ TEST_F(WorkerValuesTest, GivenValuesAreThoseThatTheNextOperatorsRead) {
   // The logits: the last operator reads them and returns them as an output.
   const std::string& logits = all.values(all.values_size() - 1).rows();
   EXPECT_EQ(logits, all.outputs(0).logits());
-  // Requesting one instruction at a time gives the same values, although later ones reuse the
-  // memory.
+  // Requesting one instruction at a time gives the same values, although later instructions reuse
+  // the memory of earlier values.
   int next = 0;
   for (int i = 0; i < count; ++i) {
     const cluster::StepResult one = worker_->step(step_for(i, i + 1)).value();

@@ -83,7 +83,7 @@ TEST(MathTest, PowIsExactEnoughForRotaryFrequencies) {
 }
 
 TEST(GumbelTest, NoiseDependsOnSeedPositionAndTokenAlone) {
-  // These values may never change: a change would alter what users' seeds give.
+  // The same arguments give the same noise, and each of the three arguments changes the noise.
   EXPECT_EQ(gumbel_noise(0, 0, 0), gumbel_noise(0, 0, 0));
   EXPECT_NE(gumbel_noise(0, 0, 0), gumbel_noise(1, 0, 0));
   EXPECT_NE(gumbel_noise(0, 0, 0), gumbel_noise(0, 1, 0));

@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr DType kKinds[] = {DType::kQ8, DType::kQ8C, DType::kQ4, DType::kQ4M};
-// The relative error of rounding to bfloat16.
+// The largest relative error of rounding to bfloat16.
 constexpr float kBf16 = 0x1p-8f;
 
 struct Matrix {
@@ -171,8 +171,8 @@ TEST(QuantizationTest, Int4IsNeverWorseThanPlainRounding) {
   for (const DType dtype : kKinds) {
     const Quantization kind = *quantization(dtype);
     if (kind.bits != 4) continue;
-    // The sum over groups of (error / error of plain rounding). No outlier dominates these
-    // quotients.
+    // The sum over groups of error / (error of plain rounding). It is a sum of quotients so that no
+    // group with an outlier dominates it.
     double shares = 0;
     int groups = 0;
     for (const float spread : {1.0f, 1e-12f, 1e12f}) {

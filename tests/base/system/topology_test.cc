@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A machine with two nodes of two cores of two threads, numbered as Linux usually does: all first
-// threads are 0-3, all second threads 4-7.
+// A machine with two NUMA nodes. Each has two cores with two threads. Processors are numbered as
+// Linux usually does it: the first threads of all cores are 0-3, and the second threads are 4-7.
 class TopologyTest : public testing::Test {
  protected:
   TopologyTest() {

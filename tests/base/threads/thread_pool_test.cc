@@ -20,7 +20,7 @@ TEST_P(ThreadPoolTest, EveryIndexRunsOnceOnAThreadOfThePool) {
   ThreadPool pool(GetParam());
   EXPECT_EQ(pool.threads(), GetParam());
   for (const int64_t count : {0, 1, 2, 3, 7, 64, 1000}) {
-    std::vector<int> runs(static_cast<size_t>(count), 0);  // No lock: one thread runs each index.
+    std::vector<int> runs(static_cast<size_t>(count), 0);  // Only one thread runs an index.
     std::atomic<int> bad_threads = 0;
     for_each(pool, count, [&](int64_t i, int thread) {
       ++runs[static_cast<size_t>(i)];
@@ -97,7 +97,7 @@ TEST(ThreadPoolLifeTest, ThreadsAreBoundToTheirProcessorsAndTheCallerIsReleased)
     for_each(pool, threads, [&](int64_t, int thread) {
       EXPECT_EQ(thread_processors(), std::vector<int>{usable[static_cast<size_t>(thread)]});
       ++begun;
-      while (begun < threads) std::this_thread::yield();  // One index per thread.
+      while (begun < threads) std::this_thread::yield();  // So each thread gets one index.
     });
   }
   EXPECT_EQ(thread_processors(), usable);

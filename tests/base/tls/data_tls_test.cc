@@ -73,7 +73,7 @@ struct End {
   bool move() {
     bool moved = false;
     if (sent < out.size()) {
-      const std::string copy = out.substr(sent, piece);  // Its address differs between attempts.
+      const std::string copy = out.substr(sent, piece);  // A retry has the bytes at a new address.
       const auto bytes = channel->send(parts(const_cast<char*>(copy.data()), copy.size()));
       if (!bytes.ok()) return fail(bytes.status());
       sent += *bytes;
@@ -187,7 +187,7 @@ TEST_F(DataTlsTest, APeerLostInMidRecordIsReportedAfterTheReceivedBytes) {
   EXPECT_TRUE(absl::IsUnavailable(second.status)) << second.status;
   EXPECT_THAT(message_of(second.status),
               AnyOf("it closed its connection", "Connection reset by peer"));
-  EXPECT_EQ(second.channel->receive({}).status(), second.status);  // The error stays.
+  EXPECT_EQ(second.channel->receive({}).status(), second.status);  // Later calls give it, too.
 }
 
 TEST_F(DataTlsTest, AnUntrustedCertificateIsRefusedByEitherSide) {

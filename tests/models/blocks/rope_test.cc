@@ -42,7 +42,7 @@ TEST_P(RopeKindTest, AKindHasTheFrequenciesOfTheReference) {
   const program::RopeTableAttrs& table = rope->rope.table;
   ASSERT_EQ(table.inv_freq_size(), static_cast<int>(GetParam().inv_freq.size()));
   for (int i = 0; i < table.inv_freq_size(); ++i) {
-    // The reference computes in float32: a few units in the last place.
+    // The reference computes in float32, so a few units in the last place may differ.
     EXPECT_NEAR(table.inv_freq(i), GetParam().inv_freq[i], 2e-6 * GetParam().inv_freq[i]) << i;
   }
   EXPECT_NEAR(table.factor(), GetParam().factor, 1e-6);
@@ -75,7 +75,7 @@ TEST(RopeTest, DynamicScalingComputesFrequenciesForEachPosition) {
                             0.000251699792,
                             6.32455485e-05};
   for (int i = 0; i < 8; ++i) {
-    // The angle of 8191 radians times a float32 frequency is off by up to 5e-4.
+    // An angle of up to 8191 radians is off by up to 5e-4 if its frequency is a float32.
     EXPECT_NEAR(table.at(8191, i), std::cos(8191 * kAt8192[i]), 1e-3) << i;
     EXPECT_NEAR(table.at(8191, 8 + i), std::sin(8191 * kAt8192[i]), 1e-3) << i;
     const double plain = 4095 * rope->rope.table.inv_freq(i);

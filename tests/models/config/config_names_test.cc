@@ -70,7 +70,7 @@ TEST(ConfigNamesTest, AListByLayerGivesTheNumberOfLayers) {
   EXPECT_EQ(config.kinds, "M*-");
 }
 
-TEST(ConfigNamesTest, AnIndexerLimitsTheContextToTheKeysThatItSelects) {
+TEST(ConfigNamesTest, AnIndexerLimitsTheContextToTheNumberOfKeysThatItSelects) {
   const std::string sparse = R"({"architectures": ["GlmMoeDsaForCausalLM"], "vocab_size": 320,
       "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 32,
       "n_routed_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": 2,
@@ -232,7 +232,7 @@ TEST(ConfigNamesTest, AKeyWithAnotherMeaningMayBeIgnored) {
   json.erase("num_key_value_heads");
   json.erase("head_dim");
   json["n_heads"] = 4;
-  EXPECT_TRUE(ignoring(json, {"n_heads"}).ok());  // num_attention_heads is given.
+  EXPECT_TRUE(ignoring(json, {"n_heads"}).ok());  // num_attention_heads is not missing.
   Json vision = Json::parse(kVision);
   vision["text_config"].erase("head_dim");
   vision["vision_config"] = {{"head_dim", 72}};

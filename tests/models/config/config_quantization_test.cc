@@ -61,7 +61,7 @@ TEST(ConfigQuantizationTest, AFileNextToConfigJsonIsRead) {
                  "hf_quant_config.json: the weights are stored by the method \"modelopt\"");
   expect_refused(describe("{}"), "hf_quant_config.json: ");
   expect_refused(describe("{"), "hf_quant_config.json: not valid JSON");
-  // In this file only keys and values are quantized.
+  // This file quantizes only the KV cache, not the weights.
   EXPECT_TRUE(
       describe(R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})").ok());
 }

@@ -29,7 +29,7 @@ bool reads(const std::string& family, const std::string& key) {
   return false;
 }
 
-// Reads a config of the family with the key.
+// Describes a small Llama's config under another architecture, with one more key.
 absl::StatusOr<ModelDescription> of_family(const std::string& name, const std::string& key,
                                            const Json& value) {
   Json json = Json::parse(kLlama);
@@ -124,8 +124,8 @@ TEST(KeyRulesTest, AFalseThatChangesTheModelIsRefusedAsUnknown) {
   }
 }
 
-// Every family reads the keys for biases and for parallel attention and MLP, even a family that
-// always has these.
+// Every family reads the keys for biases and for parallel attention and MLP, even a family whose
+// models always have these parts.
 TEST(KeyRulesTest, AFalseThatWouldRemoveAPartIsRefused) {
   for (const auto& [family, key] : {std::pair{"GPTNeoXForCausalLM", "mlp_bias"},
                                     {"Qwen2ForCausalLM", "use_qkv_bias"},
@@ -207,7 +207,7 @@ TEST(KeyRulesTest, NoRuleAcceptsAKeyThatAFamilyReads) {
   EXPECT_GT(asked, 100);
 }
 
-TEST(KeyRulesTest, RandomKeysAreRefusedUntilTheyAreIgnored) {
+TEST(KeyRulesTest, RandomKeysAreRefusedWithTheFlagThatIgnoresThem) {
   std::mt19937 random(31);
   const char* words[] = {"attn", "scale", "window", "gate",  "router", "bias",  "heads",
                          "dim",  "norm",  "alpha",  "theta", "cap",    "shift", "qk"};

@@ -114,7 +114,8 @@ TEST(WrappersTest, NothingIsIgnoredSilently) {
   EXPECT_THAT(error_of(config), HasSubstr("text_config: must be an object, found null"));
 }
 
-// For text all three positions are equal, so it does not matter which one rotates which columns.
+// A piece of an image has three positions. For text all three are equal, so it does not matter
+// which position rotates which columns.
 TEST(WrappersTest, ImagePositionsAreIgnoredIfTheTextPartHasItsOwnObject) {
   const Json sections = {
       {"mrope_interleaved", true}, {"mrope_section", {24, 20, 20}}, {"rope_type", "default"}};
@@ -235,7 +236,7 @@ std::vector<Wrapped> wrapped_models() {
   };
 }
 
-TEST(WrappersTest, TheTextPartOfAVisionModelRuns) {
+TEST(WrappersTest, TheTextPartOfAVisionModelIsDescribed) {
   for (const Wrapped& wrapped : wrapped_models()) {
     SCOPED_TRACE(wrapped.wrapper);
     Json config = wrapped.beside;
@@ -337,7 +338,7 @@ TEST(WrappersTest, ALlavaOnevisionConfigHasTheDefaultSizesOfQwen2) {
   EXPECT_EQ(model->config.context, 32768);
 }
 
-// The text model's class has defaults for these sizes.
+// The class of the text model has a default for num_hidden_layers, but n_layers may be that size.
 TEST(WrappersTest, AKeyThatMayBeAMissingSizeCannotBeIgnored) {
   for (const auto& [wrapper, type] : {std::pair{"LlavaForConditionalGeneration", "llama"},
                                       {"Mistral3ForConditionalGeneration", "mistral"}}) {

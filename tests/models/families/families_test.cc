@@ -275,7 +275,7 @@ constexpr char kOpt[] = R"({"architectures": ["OPTForCausalLM"], "vocab_size": 3
   "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 256,
   "max_position_embeddings": 128})";
 
-TEST(OptTest, TheFirstPositionHasTheThirdRow) {
+TEST(OptTest, TheFirstPositionHasTheThirdRowOfTheTable) {
   const Described config = config_of(kOpt);
   EXPECT_EQ(config.position_rows, 130);
   EXPECT_EQ(config.position_offset, 2);
@@ -287,7 +287,7 @@ std::vector<int64_t> last_norm(const std::string& config) {
   return tensor_of("model.decoder.final_layer_norm.weight", config);
 }
 
-// OPT-350m is such a model.
+// An example is OPT-350m.
 TEST(OptTest, NormsMayFollowTheBlocksAndEmbeddingsMayBeNarrower) {
   EXPECT_EQ(last_norm(kOpt), std::vector<int64_t>{64});
   const std::string behind =
@@ -314,7 +314,7 @@ TEST(BloomTest, TheResidualIsTheOutputOfTheNormIfAKeySaysSo) {
   EXPECT_EQ(config_of(with(bloom, key + "true")).normed_residual, 1);
 }
 
-TEST(AlibiTest, SlopesBetweenPowersOfTwoComeFromTheNextPower) {
+TEST(AlibiTest, ForNumbersOfHeadsBetweenPowersOfTwoSlopesComeFromTheNextPower) {
   EXPECT_EQ(alibi_slopes(6),
             (std::vector<float>{0.25f, 0.0625f, 0.015625f, 0.00390625f, 0.5f, 0.125f}));
   EXPECT_EQ(alibi_slopes(1), std::vector<float>{0.00390625f});

@@ -14,7 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every second layer has full attention, the last three share pages, and each layer has embeddings.
+// Every second layer and the last have full attention. The last three layers read the pages of
+// earlier ones. Each layer has an embedding of its own.
 constexpr char kSmall[] = R"({"architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text",
   "attention_bias": false, "attention_k_eq_v": false, "dtype": "bfloat16",
   "enable_moe_block": false, "final_logit_softcapping": 30.0, "global_head_dim": 512,

@@ -47,7 +47,7 @@ TEST(DeepseekV3Test, ThePublishedConfigIsRead) {
 
 TEST(DeepseekV3Test, QueriesMayBeMadeFromTheLayersInput) {
   Json json = Json::parse(kV3);
-  json["q_lora_rank"] = nullptr;  // If absent, it has a default.
+  json["q_lora_rank"] = nullptr;  // null means none; a missing key would have a default.
   EXPECT_EQ(tensor_of("model.layers.0.self_attn.q_proj.weight", json.dump()),
             (std::vector<int64_t>{128 * (128 + 64), 7168}));
   const Described plain = config_of(kV3, R"({"rope_scaling": null})");

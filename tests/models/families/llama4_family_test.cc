@@ -36,7 +36,7 @@ TEST(Llama4Test, ThePublishedConfigIsRead) {
   EXPECT_EQ(config.intermediate_size, 16384);
   EXPECT_FALSE(config.normed_q);
   EXPECT_TRUE(config.rotary.interleaved());
-  // Positions 0 to 8190 have scale 1, the next 8192 slightly more.
+  // Positions 0 to 8190 have scale 1, and the next 8192 positions a slightly larger scale.
   EXPECT_EQ(config.query_scales.length(), 8192);
   EXPECT_EQ(config.query_scales.offset(), 1);
   ASSERT_EQ(config.query_scales.scales_size(), 129u);

@@ -28,7 +28,7 @@ TEST(Lfm2Test, ThePublishedConfigIsRead) {
   EXPECT_TRUE(config.tie_word_embeddings);
 }
 
-TEST(Lfm2Test, LayerTypesAreFollowedAndTheWidthIsRoundedUp) {
+TEST(Lfm2Test, LayerTypesAreFollowedAndTheWidthOfTheMlpIsRoundedUp) {
   const Described config = config_of(kLfm2, R"({"full_attn_idxs": null, "layer_types": ["conv",
       "full_attention", "conv", "conv", "conv", "conv"], "block_ffn_dim_multiplier": 1.01})");
   EXPECT_TRUE(config.attends[1]);

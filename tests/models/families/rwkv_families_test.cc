@@ -28,7 +28,7 @@ constexpr char kRwkv7[] = R"({"architectures": ["RWKV7ForCausalLM"], "a_low_rank
   "v_low_rank_dim": 32, "value_dim": [768, 768, 768, 768, 768, 768, 768, 768, 768, 768, 768, 768],
   "vocab_size": 65536})";
 
-// The norm within heads after a recurrence is the last one that has a weight.
+// The epsilon of the norm within heads that follows a recurrence: the last norm with a weight.
 float head_norm_eps(const ModelDescription& model) {
   float eps = 0;
   for (const Node& node : model.graph.nodes()) {

@@ -62,7 +62,7 @@ Ranges ranges_of(const Parameter& parameter) {
   return ranges;
 }
 
-// Uses each builder once. Operators without a builder are added by passes and split.
+// Uses each builder once. Passes, and the split among ranks, add the operators without a builder.
 TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   Graph g;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, vocab = {Axis::kVocab, 64, 1};
@@ -101,7 +101,7 @@ TEST(GraphTest, EveryOperatorThatAModelMayNameHasABuilder) {
   }
 }
 
-TEST(GraphTest, HeadNormsHaveOneWeightForAllHeadsOrOneForEach) {
+TEST(GraphTest, HeadNormsHaveOneWeightForAllHeadsOrOneForEachHead) {
   Graph g;
   const AxisSize hidden = {Axis::kHidden, 8, 1}, heads = {Axis::kHeads, 3, 4};
   const Value q = g.linear(g.embed("embed", {Axis::kVocab, 64, 1}, hidden), "q", heads);
@@ -226,7 +226,7 @@ TEST(GraphTest, OneRotaryTableIsMadeForEqualAttributes) {
   EXPECT_EQ(count(own_config("qwen2").graph, Op::kRope), 6);
 }
 
-TEST(GraphTest, ATiedHeadReadsTheEmbeddingUnderItsOwnName) {
+TEST(GraphTest, ATiedHeadIsAParameterOfItsOwnThatReadsTheEmbedding) {
   const Graph graph = own_config("qwen2").graph;
   std::map<program::Role, Parameter> by_role;
   for (const Parameter& parameter : graph.parameters()) by_role[parameter.role] = parameter;

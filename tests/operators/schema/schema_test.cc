@@ -117,7 +117,7 @@ TEST(SchemaTest, AttributesOutOfRangeAreFoundBeforeTheyAreUsed) {
   EXPECT_THAT(check_call(schema_of(Op::kHeadNorm), call), HasSubstr("eps must be a finite number"));
 }
 
-TEST(SchemaTest, HeadNormWeightsAreSharedByAllHeadsOrSeparateForEach) {
+TEST(SchemaTest, HeadNormWeightsAreSharedByAllHeadsOrSeparateForEachHead) {
   const OperatorSchema& head_norm = schema_of(Op::kHeadNorm);
   OperatorCall call{.in = {shape(8), shape(8)}, .out = {shape(8)}};
   call.attrs = NormAttrs{.eps = 1e-5f, .head_dim = 4, .centred = true};
@@ -137,7 +137,7 @@ TEST(SchemaTest, PositionScalesAreCheckedBeforeTheyAreRead) {
   const OperatorSchema& schema = schema_of(Op::kPositionScale);
   const float scales[] = {1, NAN};
   OperatorCall call{.in = {shape(8)}, .out = {shape(8)}, .attrs = PositionScaleAttrs{}};
-  EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // It is a divisor.
+  EXPECT_THAT(check_call(schema, call), HasSubstr("length must be 1 to"));  // length is a divisor.
   call.attrs.position_scale().length = 10;
   EXPECT_THAT(check_call(schema, call), HasSubstr("scales count must be 1 to"));
   call.attrs.position_scale().scales = {scales, 1};
@@ -146,7 +146,7 @@ TEST(SchemaTest, PositionScalesAreCheckedBeforeTheyAreRead) {
   EXPECT_THAT(check_call(schema, call), HasSubstr("scales must be a finite number"));
 }
 
-TEST(SchemaTest, ValuesOfAThirdRowDomainCombineOnlyWithEachOther) {
+TEST(SchemaTest, ValuesOfRoutesCombineOnlyWithEachOther) {
   const int routes[] = {2, 2}, mixed[] = {2, kTokenRows}, one[] = {2}, tokens[] = {kTokenRows};
   const OperatorSchema& mul = schema_of(Op::kMul);
   EXPECT_EQ(check_row_rule(mul, routes, one), "");

@@ -18,7 +18,7 @@ using program::Instruction;
 using program::Program;
 using P = Program&;
 
-// Makes the weight's only piece a part of a stack of matrices.
+// Changes the source of the weight's only piece to a stack of matrices.
 void stack(P p, const char* name, const std::array<int64_t, 3>& shape) {
   program::Piece& piece = *weight_named(p, name).mutable_pieces(0);
   piece.clear_source_shape();

@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Memory, MutationTest,
                                         p.values(linear.inputs(0).value()).offset_bytes());
                               }},
                              {"OutputOverWhatIsReadLater", "must be clear of value",
-                              [](P p) {  // The attention's result is added to x later.
+                              [](P p) {  // x is read later, when attention's result is added.
                                 const int64_t x = output_of(p, program::ALL_REDUCE).offset_bytes();
                                 output_of(p, program::RMS_NORM).set_offset_bytes(x);
                               }},

@@ -39,7 +39,8 @@ TEST(ValidateTest, MatricesOfAStackAreAcceptedPlainAndTransposed) {
   plain.clear_source_shape();
   for (const int64_t size : {4, 25, 8}) plain.add_source_shape(size);
   EXPECT_EQ(message_of(validate(program)), "");
-  // Rank 1's part of o, [4, 8], taken from the third matrix of [3, 8, 5] as stored.
+  // Rank 1's part of o has 4 rows and 8 columns. Here it is stored transposed, as columns 1 to 4 of
+  // the third matrix of a stack [3, 8, 5].
   program::Piece& transposed = *weight_named(program, "o.weight").mutable_pieces(0);
   transposed.clear_source_shape();
   for (const int64_t size : {3, 8, 5}) transposed.add_source_shape(size);
@@ -78,7 +79,7 @@ TEST(ValidateTest, HostileNamesGiveOneShortLine) {
       },
       [&](Program& p) { p.mutable_states(0)->clear_kv(); },
       [&](Program& p) { output_of(p, program::MAP).set_shared(true); },
-      [&](Program& p) {  // The attention's result is added to x later.
+      [&](Program& p) {  // x is read later, when attention's result is added to it.
         const int64_t x = output_of(p, program::ALL_REDUCE).offset_bytes();
         output_of(p, program::RMS_NORM).set_offset_bytes(x);
       },
@@ -121,7 +122,7 @@ TEST(ValidateTest, APartMayBeAtItsPlaceInTheGatheredValue) {
   }
 }
 
-// The error for layer_program(1, 2) with shared memory after a change.
+// The error for shared_layer_program(1, 2) after `change`; "" if there is none.
 std::string message_of_shared(const std::function<void(Program&)>& change) {
   Program program = shared_layer_program(1, 2);
   program.set_shared_bytes(program.arena_bytes());  // Enough for all shared values.

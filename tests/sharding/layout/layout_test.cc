@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout rules one by one, and their results for whole models: the places and numbers of
-// collectives.
+// The layout rules one by one, and what they give for whole models: how many collectives there are,
+// and where.
 #include "sharding/layout/layout.h"
 
 #include <gtest/gtest.h>
@@ -224,7 +224,7 @@ TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeIfParallelAndOneReduce) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model);
     const int gathers = (is_parallel(name) ? 3 : 4) + (norms_all_heads(name) ? 2 : 0);
-    // Gathers before the down linears of shared experts, and before norms of low-rank values.
+    // More gathers: before the down linears of shared experts, and before norms of low-rank values.
     const int more = shared_experts(model) + low_ranks(model);
     for (int ranks : {2, 3, 5}) {
       const auto graphs = compile_graphs(model, options_for(ranks, Strategy::kGather));
@@ -237,7 +237,7 @@ TEST(SplitTest, GatherHasFourGathersPerLayerOrThreeIfParallelAndOneReduce) {
   }
 }
 
-TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneIfParallelAndTheEmbeddings) {
+TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneIfParallelAndOneForTheEmbedding) {
   for (const char* name : kModels) {
     const Graph model = model_graph(name);
     const int layers = count_layers(model), norms = group_norms(model);
@@ -258,7 +258,7 @@ TEST(SplitTest, ReduceHasTwoReducesPerLayerOrOneIfParallelAndTheEmbeddings) {
 
 // Query heads 0-2 use the first KV head, 3-5 the second. Rank 1 has query heads 2-3 and so both KV
 // heads, but gives only the first one to the gather; rank 2 gives the second.
-TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwn) {
+TEST(SplitTest, ACopiedKvHeadIsGatheredOnceAndEveryRankTakesItsOwnHeads) {
   const AxisSize q_axis = {Axis::kHeads, 6, 4}, kv_axis = {Axis::kKvHeads, 2, 4, 6};
   Graph model;
   const Value x = model.embed("embed", kVocab, kHidden);

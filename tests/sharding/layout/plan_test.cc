@@ -160,13 +160,14 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
   EXPECT_EQ(total(3), total(1) + 2 * norms);
 }
 
-// A key has 18 latent and 4 rotary columns. In each layer gather sends q's 20 latent columns and
-// the key's 18 latent columns once. It also sends heads, sums of experts, and inputs and outputs of
-// MLPs.
+// A key has 18 latent and 4 rotary columns. In each layer gather sends once: q's 20 and the key's
+// 18 latent columns, the outputs of 6 heads, and the outputs of attention and of the MLP or the
+// experts. It also sends the columns within MLPs and experts.
 TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kWidth = 48, kLowRanks = 20 + 18;
-  constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);  // Dense layer; routed, shared experts.
+  // One dense MLP, and two layers with 3 routes and 2 shared experts of 13 columns.
+  constexpr int64_t kMlps = 60 + 2 * (3 * 13 + 2 * 13);
   constexpr int64_t kGathered = kLayers * (6 * 9 + 2 * kWidth + kLowRanks) + kMlps;
   for (const int ranks : {2, 3}) {
     const auto table_of = [&](Strategy strategy) {
@@ -179,7 +180,8 @@ TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
       EXPECT_EQ(row.kv_bytes_per_token, kLayers * (18 + 4) * 4);
       given += row.collective_bytes_per_token;
     }
-    EXPECT_EQ(given, 4 * (ranks * kWidth + kGathered));  // Every rank has an addend of each token.
+    // Every rank also sends its addend of the token's embedding.
+    EXPECT_EQ(given, 4 * (ranks * kWidth + kGathered));
     EXPECT_EQ(plan_hosts(gather, ranks)[0].sent_bytes_per_token,
               (ranks - 1) * gather.rows[0].collective_bytes_per_token);
     for (const PlanRow& row : table_of(Strategy::kReduce).rows) {

@@ -72,12 +72,13 @@ Graph random_graph(std::mt19937_64& random) {
   return g;
 }
 
-// Every byte of the arena remembers which value, row and column was written there last. A view has
-// its parent's bytes. A reader must find the value that it expects.
+// For every byte of the arena, remembers which value, row and column was written there last. A view
+// has the bytes of its root, the value of which it shows columns. A reader must find the value that
+// it expects.
 void run_symbolically(const Graph& graph, const MemoryPlan& plan, const program::Limits& limits) {
   using Element = std::tuple<int, int64_t, int64_t>;  // Root value, row, column of the root.
-  std::map<int64_t, Element> arena;                   // By byte's address; negative: shared.
-  std::vector<std::pair<int, int64_t>> roots;         // By value: root and first column.
+  std::map<int64_t, Element> arena;                   // By address; negative: in shared memory.
+  std::vector<std::pair<int, int64_t>> roots;         // By value: its root and first column there.
   const auto walk = [&](int value, auto visit) {
     const ValueInfo& info = graph.values()[value];
     const int64_t rows = info.rows == program::TOKENS ? limits.rows() : limits.outputs();

@@ -74,7 +74,7 @@ class FakeCluster : public Cluster {
   int aborts_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Holds back every step of a cluster until it is opened or destroyed.
+// Holds back every step of a cluster until the gate is opened or destroyed.
 class StepGate {
  public:
   explicit StepGate(FakeCluster& cluster) {

@@ -91,7 +91,7 @@ std::vector<float> fake_logits(const FakeModel& model, const std::vector<int32_t
   }
   for (size_t id = 0; id < logits.size(); ++id) {
     const uint64_t bits = mix(state + id);
-    // Roughly bell-shaped in [-6, 6), so that nuclei of all sizes occur.
+    // The logits are roughly bell-shaped in [-6, 6), so that top_p keeps few or many tokens.
     logits[id] = static_cast<float>((bits & 0xffff) + (bits >> 16 & 0xffff) +
                                     (bits >> 32 & 0xffff) + (bits >> 48)) /
                      (65536.0f / 3.0f) -

@@ -45,7 +45,7 @@ std::vector<int64_t> fake_cuts(int64_t vocab, int ranks);
 cluster::Candidates fake_candidates(const cluster::Output& output, const std::vector<float>& logits,
                                     int64_t begin, int64_t end);
 
-// Only one thread may use it at a time.
+// Only one thread at a time may use an object.
 class FakeWorkers {
  public:
   explicit FakeWorkers(const FakeModel& model);
@@ -57,7 +57,7 @@ class FakeWorkers {
   absl::StatusOr<std::vector<float>> logits_of_rank(uint64_t step, int output, int rank) const;
 
  private:
-  struct Slot {
+  struct Slot {  // One position of a page.
     int64_t position = -1;
     int32_t token = -1;
     int frequencies = 0;  // See RopeRule.

@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// The worker's session calls the overridden methods, the test all others. Any thread.
+// The worker's session calls the overridden methods, and the test calls all others. Any thread may
+// call them.
 class FakeLink final : public Link {
  public:
   bool read(cluster::CoordinatorMessage* message) override {
@@ -47,7 +48,7 @@ class FakeLink final : public Link {
     to_worker_.push_back(std::move(message));
     changed_.notify_all();
   }
-  // The next message that is no heartbeat; nothing after the worker has ended.
+  // The next message that is no heartbeat; nullopt after the worker has ended.
   std::optional<cluster::WorkerMessage> receive() { return next(from_worker_); }
   std::optional<cluster::WorkerMessage> heartbeat() { return next(heartbeats_); }
   // Drops the heartbeats that have arrived, so that heartbeat() returns one that was sent later.

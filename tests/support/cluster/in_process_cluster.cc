@@ -26,7 +26,8 @@ program::Limits with_defaults(program::Limits limits, int64_t context) {
   return limits;
 }
 
-// The type of a weight at the workers: bfloat16 stays, all other types become float32.
+// The type of a weight at the workers. If `dtype` is auto, bfloat16 stays, and all other types
+// become float32.
 DType weight_dtype(const InProcessOptions& options, const Config& config,
                    const std::optional<Checkpoint>& checkpoint, const std::string& source) {
   if (options.dtype == "float32") return DType::kF32;

@@ -31,7 +31,7 @@ struct InProcessOptions {
   Strategy strategy = Strategy::kGather;
   std::vector<double> speeds = {};
   DType kv_dtype = DType::kNone;             // kNone: the type of linear weights.
-  std::string dtype = "auto";                // auto (as stored, float16 widens), bfloat16, float32.
+  std::string dtype = "auto";                // bfloat16, float32, or auto: bfloat16 if stored so.
   std::string quantize = {};                 // A scheme; "": the checkpoint's own scheme, if any.
   std::optional<uint64_t> random_seed = {};  // If set, the folder only needs config.json.
   program::Limits limits = {};               // Fields that are 0 get a default.
@@ -101,7 +101,7 @@ class InProcessCluster final : public Cluster {
 
   InProcessOptions options_;
   std::vector<program::Program> programs_;
-  std::vector<Backend> backends_;  // One per rank, or empty.
+  std::vector<Backend> backends_;  // One per rank; empty: ranks use the CPU's.
   RankSet waiting_;                // Ranks that have entered a collective of this step.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<RankThread>> threads_;

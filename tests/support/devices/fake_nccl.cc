@@ -152,8 +152,8 @@ int take(ncclComm* comm, const Call& call) {
 extern "C" {
 
 // `how` is "" for no failure. For all ranks: "no id"; "init stalls": no initialization returns;
-// "stalls": no call returns. For this rank only: "init fails"; "calls fail"; "lies": its result has
-// a wrong byte.
+// "stalls": no call returns. For `rank` only: "init fails"; "calls fail"; "lies": the rank's result
+// has a wrong byte.
 void fakeNcclBehave(const char* how, int rank) {
   const std::lock_guard lock(mutex);
   behaviour = how;

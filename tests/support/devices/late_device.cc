@@ -142,7 +142,7 @@ class LateDevice final : public Device, public ShimPeers {
 
  private:
   using Work = std::function<void()>;
-  // A replay queues copies of the work, which holds its arguments by value and may change them.
+  // A replay queues copies of the work: each copy has its own arguments and may change them.
   struct Captured final : CapturedQueue {
     explicit Captured(LateDevice& owner) : device(owner) {}
     const char* replay() override {
@@ -153,7 +153,7 @@ class LateDevice final : public Device, public ShimPeers {
     std::vector<Work> works;
   };
 
-  // Checks, when the exchange runs, that its group's memory still exists.
+  // Checks, when the exchange runs, that its operands and the group's `ended` still exist.
   void queue_exchange(Exchange exchange) override {
     push([this, exchange = std::move(exchange)] {
       for (const void* operand : exchange.operands) LOCKSTEP_CHECK(has_still(operand));

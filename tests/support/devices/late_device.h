@@ -3,8 +3,8 @@
 // the host cannot touch. Queued work runs as late as possible, at synchronize() or wait(), so that
 // a host that reads an answer too early, or overwrites what a copy still needs, is detected. The
 // memory is mapped without access except while the device works: a host that dereferences a pointer
-// to it crashes. Every pointer that a kernel gets must be the device's and not released. Captures
-// keep the arguments and the step of the capture, as launches keep arguments by value.
+// to it crashes. Every pointer that a kernel gets must be into memory that the device has allocated
+// and not released. A captured launch has copies of its arguments and of the step, as on a GPU.
 #pragma once
 
 #include "worker/backend.h"

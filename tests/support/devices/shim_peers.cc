@@ -20,7 +20,7 @@ PeerMemory* map_peer_memory(int file) {
   return memory == MAP_FAILED ? nullptr : static_cast<PeerMemory*>(memory);
 }
 
-// The content of PeerHandle::driver here: a process, and its descriptor of the memory's file.
+// These devices store in PeerHandle::driver a process, and its descriptor of the memory's file.
 struct FileHandle {
   int64_t process;
   int file;

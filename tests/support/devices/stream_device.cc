@@ -106,7 +106,7 @@ class StreamDevice final : public Device, public ShimPeers {
     ++queued_;
     changed_.notify_all();
   }
-  // Runs work until an empty one arrives.
+  // Runs queued work until an empty function arrives, which ends the thread.
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {

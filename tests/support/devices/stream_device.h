@@ -18,7 +18,7 @@ struct StreamOptions {
   uint32_t seed = 0;  // Not 0: the seed of random delays before exchanges.
   bool has_peers = true;
   std::string refusal = {};  // Not empty: the error of open() for any peer.
-  bool lies = false;         // It contributes wrong values to sums.
+  bool lies = false;         // This device contributes wrong values to sums.
 };
 
 std::unique_ptr<Device> stream_device(const StreamOptions& options = {});

@@ -14,7 +14,7 @@
 namespace lockstep {
 
 // Expects the page to be `wanted`, else prints the first line that differs. If LOCKSTEP_REWRITE is
-// set, writes the page instead.
+// set, writes `wanted` to the page before it compares.
 inline void expect_page(const std::string& name, const std::string& wanted) {
   const std::string path = std::string(LOCKSTEP_SOURCE_DIR) + "/docs/" + name;
   if (std::getenv("LOCKSTEP_REWRITE") != nullptr) std::ofstream(path) << wanted;

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Converts to float32, exactly as the formulas say. A code has 8 bits and a scale 8 significant
-// bits, so their product is exact, and the sum is the only rounding.
+// Converts each code to code * scale, or code * scale + minimum, in float32. A code has 8 bits and
+// a scale 8 significant bits, so their product is exact; only the sum with a minimum is rounded.
 inline void dequantize_rows(const Quantization& kind, const QuantizedRows& in, int64_t rows,
                             int64_t cols, float* out, int64_t stride) {
   const int64_t groups = group_count(kind, cols);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference models with the reference's results (shared/goldens/README.md), for tests that run a
-// model without a checkpoint library.
+// Goldens: small models with the results of the reference (shared/goldens/README.md). These readers
+// do not use the checkpoint library, which the tests check.
 #pragma once
 
 #include <filesystem>

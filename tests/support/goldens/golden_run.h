@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a reference model in this process and compares it with the reference's results.
+// Runs the model of a golden in this process and compares its results with the reference's.
 #pragma once
 
 #include "tests/support/cluster/in_process_cluster.h"
@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Expects every prompt's greedy tokens, and the logits at its end within 2e-4 of the largest one.
-// All prompts run at once. This sets the limits in `options`.
+// Expects the greedy tokens of every prompt. The logits at a prompt's end may differ by 2e-4 of the
+// golden's largest magnitude. All prompts run at once; the limits in `options` are replaced.
 void expect_golden(const GoldenCase& golden, InProcessOptions options);
 
 }  // namespace lockstep

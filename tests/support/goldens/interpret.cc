@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One machine per rank: nodes, parameters as matrices, and values as matrices (for graphs) or in an
-// arena (for programs). Machines run up to the next collective and meet there.
+// Each rank is a Machine: a list of operators, parameters as matrices, and values as matrices (of a
+// graph) or in an arena (of a program). All machines run up to the next collective, which is then
+// computed from the values of all of them.
 #include "tests/support/goldens/interpret.h"
 
 #include <algorithm>
@@ -265,7 +266,7 @@ void Machine::run_step(const Step& step) {
     vocab_begin_ = step.attributes.top_candidates().vocab_begin();
     return;
   }
-  if (step.op == Op::kColumns && in_arena_) return;  // It is a view: its bytes are already there.
+  if (step.op == Op::kColumns && in_arena_) return;  // The output is a view of the input's bytes.
   std::vector<const Matrix*> operands;
   for (const Matrix& input : inputs) operands.push_back(&input);
   for (int id : step.parameters) operands.push_back(&parameters_[id]);

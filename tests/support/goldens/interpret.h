@@ -30,9 +30,9 @@ struct Sequence {
   int64_t held_position = 0;
 };
 
-// The logits of every output over the whole vocabulary. One graph or program per rank, in rank
-// order; a bug in them ends the test program. Programs run in their own arena, which is filled with
-// NaN beforehand, so that a memory plan that loses a value is detected.
+// The logits of every output over the whole vocabulary. `ranks` has one graph or program per rank,
+// in rank order; a bug in one of them ends the process. Each program runs in its own arena, which
+// is filled with NaN beforehand, so that a memory plan that loses a value is detected.
 using Logits = std::vector<std::vector<float>>;
 Logits interpret(std::span<const Graph> ranks, const Tensors& tensors, const Sequence& sequence);
 Logits interpret(std::span<const program::Program> ranks, const Tensors& tensors,

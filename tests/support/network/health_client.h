@@ -14,7 +14,7 @@
 
 namespace lockstep::testing {
 
-// One call on a connection of its own; its answers as words.
+// One call on a connection of its own. Its answers are given as words, such as "SERVING".
 class HealthCall {
  public:
   // `more`: bytes after the field with the service's name; they may be invalid.

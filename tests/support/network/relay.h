@@ -22,8 +22,8 @@ struct RelayFaults {
   std::atomic<int64_t> stall_at{-1};            // Forwards nothing from this byte on.
   std::atomic<int64_t> reset_at{-1};            // Resets both ends before this byte.
   std::atomic<int64_t> drop_at{-1};             // Leaves out this byte.
-  std::atomic<int64_t> chunk_bytes{64 * 1024};  // Bytes that are forwarded at a time,
-  std::atomic<int64_t> pause_us{0};             // with this pause before each time.
+  std::atomic<int64_t> chunk_bytes{64 * 1024};  // The max bytes that are forwarded at a time.
+  std::atomic<int64_t> pause_us{0};             // A pause before each of these times.
 };
 
 // Listens on loopback and dials `target` for each caller. It has one thread, which ends with this

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection as bytes, for tests that use no gRPC, or invalid gRPC.
+// A client's socket for raw bytes, for tests that send other protocols than gRPC, or invalid gRPC.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace lockstep::testing {
 // Only one thread may use it. Closes on destruction.
 class Socket {
  public:
-  // Connects to "ipv4:port" or "unix:/path"; the test fails if it cannot. `from`: a loopback
-  // address of this machine, to look like another network.
+  // Connects to "ipv4:port" or "unix:/path", else the test fails. `from`: the loopback address from
+  // which it connects; with another than 127.0.0.1 the client seems to be in another network.
   explicit Socket(const std::string& address, const std::string& from = "127.0.0.1");
   ~Socket();
   Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}

@@ -46,7 +46,8 @@ class TlsClient {
   // Whether the handshake succeeded. With TLS 1.3 a server that refuses the client's certificate
   // reports that later: request() fails.
   bool connected() const { return connected_; }
-  // The answer's bytes up to the end of a body with a length; "": the connection failed.
+  // Sends the bytes and returns the answer up to the end of its body, which must have a
+  // Content-Length; "": the connection failed.
   std::string request(std::string_view bytes);
   // Sends `count` KeyUpdate messages (TLS 1.3), while the connection lasts.
   void update_keys(int count);

@@ -51,7 +51,7 @@ std::vector<pid_t> find_children(pid_t parent, bool zombies) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string stat = read_file(entry.path().string() + "/stat");
-    const size_t end = stat.rfind(')');  // The name before it may contain blanks.
+    const size_t end = stat.rfind(')');  // The end of the process's name, which may have blanks.
     if (end == std::string::npos) continue;
     std::istringstream rest(stat.substr(end + 1));
     char state = 0;

@@ -68,7 +68,7 @@ class Server {
     return response;
   }
 
-  // Polls until `wanted(model())`. Returns whether it became true.
+  // Polls until wanted(model()) is true, for at most kPatience. Returns whether it became true.
   template <typename Wanted>
   bool eventually(const Wanted& wanted) {
     return becomes_true([&] { return wanted(model()); }, std::chrono::milliseconds(10));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a process: a name server that never answers.
+// A library that a test preloads into a process. Its getaddrinfo() never returns, as if no name
+// server answered.
 #include <netdb.h>
 #include <unistd.h>
 

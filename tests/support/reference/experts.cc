@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// route, expert_linear, expert_scale and combine: the operators of a mixture of experts, besides
-// linears.
+// The operators of a mixture of experts: route, expert_linear, expert_scale and combine.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -14,8 +13,8 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// The `count` allowed numbers with the largest keys, in ascending order. If keys are equal, the
-// lower number is taken.
+// The `count` numbers n of `allowed` with the largest keys[n], in ascending order. If keys are
+// equal, the lower number is chosen.
 std::vector<int64_t> best_of(const Numbers& keys, const std::vector<int64_t>& allowed,
                              int64_t count) {
   std::vector<int64_t> best = allowed;
@@ -58,7 +57,7 @@ std::vector<int64_t> allowed_experts(const RouteAttrs& attrs, const Numbers& key
   return experts;
 }
 
-// Rows [begin, begin + rows) of a matrix; `codes` stores the pointers of a quantized one.
+// Rows [begin, begin + rows) of a matrix. For a quantized matrix `codes` stores their pointers.
 TensorView rows_of(const TensorView& matrix, int64_t begin, int64_t rows, QuantizedRows& codes) {
   TensorView part = matrix;
   part.rows = rows;

@@ -12,7 +12,7 @@
 namespace lockstep::reference {
 namespace {
 
-// The range of the exponents of x's scales, which are powers of two, for int4 weights.
+// For int4 weights the scales of x are powers of two. These are the min and max exponents.
 constexpr int kMinPower = -60, kMaxPower = 62;
 
 const QuantizedRows& quantized(const TensorView& view) {
@@ -43,7 +43,7 @@ bool choose_scale(const Quantization& kind, float largest, float& scale, float& 
   return power <= kMaxPower;
 }
 
-// A row that round_groups has rounded.
+// Reads a row that round_groups has rounded.
 RoundedRow rounded_row(const TensorView& x, int64_t r) {
   RoundedRow row;
   for (int64_t k = 0; k < x.cols; ++k) {

@@ -7,7 +7,7 @@
 
 namespace lockstep::reference {
 
-// These are declared only here: callers use kernel().
+// The functions of plain operators are declared only here: callers use kernel().
 #define LOCKSTEP_PLAIN_OP(number, constant, message, word) const char* word(const KernelArgs& args);
 #include "operators/ops.inc"
 const char* embed(const KernelArgs& args);

@@ -3,9 +3,10 @@
 // in double. Arguments are those of the kernels, except that weights are plain rows [N, K] (their
 // view has rows, cols, stride and dtype). A page of the KV state is [page_tokens][kv_heads][key and
 // value], for int8 followed by the scales; its size in bytes is that of the kernels' page.
-// parallel and scratch are not used. The only rounding is that of stored values, to the type of
-// their view. A view of a quantized type points to a QuantizedRows (base/numbers/quantization.h)
-// with its rows and cols; its stride has no meaning.
+// parallel and scratch are not used. Results are rounded to the type of their view. Earlier values
+// are rounded only where the kernels must do so, too: for instance rows of linears over codes, and
+// queries of attention. A view of a quantized type points to a QuantizedRows
+// (base/numbers/quantization.h) with its rows and cols; its stride has no meaning.
 #pragma once
 
 #include "worker/kernels/kernel.h"

@@ -34,7 +34,7 @@ inline constexpr Shape kShapes[] = {
 
 inline constexpr Kind kKinds[] = {{"float32", "linear_f32_"}, {"bfloat16", "linear_bf16_"}};
 
-// Groups that end within a row, and rows shorter than a group.
+// Shapes for quantized weights. In each, some rows are not a whole number of groups of 32 columns.
 inline constexpr Shape kGroupShapes[] = {{"GroupsOfHeads", 6, 3, 32, 200, 0},
                                          {"WideHeads", 5, 1, 128, 96, 0},
                                          {"Experts", 6, 3, 32, 200, 0, kSevenExperts}};

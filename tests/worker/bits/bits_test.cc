@@ -110,7 +110,7 @@ void add_others(const Way& way, cluster::Step& step, int64_t number) {
 
 // Returns the logits after every token of the prompt, and after three more tokens that are fed one
 // by one. The sequence is the last of each step and longer than the others. If the model has
-// prefixes, only this sequence has one, always in one step, whatever the chunk.
+// prefixes, only this sequence has one. A prefix is computed in one step, whatever the chunk.
 std::vector<float> run_prompt(Group& group, const Way& way) {
   const std::vector<int32_t> ids = prompt();
   std::vector<float> logits;
@@ -156,8 +156,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
   static const Shape& shape() { return std::get<0>(GetParam()); }
   static const Kind& kind() { return std::get<1>(GetParam()); }
 
-  // AMX computes bfloat16 weights in its own numeric class; this is the best of the other
-  // instruction sets.
+  // The best instruction set whose bits are those of all other sets. AMX is not among them for
+  // bfloat16 weights, which it computes in its own numeric class. Empty: the machine's best.
   static const char* common_isa() {
     const bool own = std::string_view(kind().name) == "bfloat16" && machine_runs(Isa::kAmx);
     return own ? isa_name(Isa::kAvx512Bf16) : "";
@@ -174,8 +174,8 @@ class BitsTest : public ::testing::TestWithParam<std::tuple<Shape, Kind>> {
     return "none";
   }
 
-  // True if the program rounds some rows before it gathers them. This needs a value whose parts are
-  // whole groups; with two ranks every shape has one.
+  // True if the program rounds some rows before it gathers them. This needs a value of which each
+  // rank has whole groups of 32 columns; with two ranks every shape has one.
   static bool rounds_parts(const Way& way) {
     return kind().quantized && kind().cut_rows && way.ranks == 2 &&
            way.strategy == Strategy::kGather;
@@ -297,7 +297,7 @@ TEST_P(BitsTest, LogitsOfTilesAreTheSameForAnyRowsThreadsAndRanks) {
 
 TEST_P(BitsTest, LogitsOfTheReduceStrategyAreTheSameForAFixedNumberOfRanks) {
   if (!kind().cut_rows) GTEST_SKIP() << kind().name << " has a scale for the whole row";
-  // With two ranks, a quantized row has enough groups for each.
+  // A quantized row has enough groups of 32 columns to split them between two ranks.
   const Way reduce{.ranks = kind().quantized ? 2 : 3, .strategy = Strategy::kReduce};
   Way other = reduce;
   other.threads = 2;

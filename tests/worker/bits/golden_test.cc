@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference models run end to end in this process and are compared with the reference: every greedy
-// token and the prompt's logits, for several numbers of ranks and both strategies.
+// The small models of the goldens run end to end in this process, for several numbers of ranks and
+// both strategies. Every greedy token and the prompt's logits are compared with the reference.
 #include <gtest/gtest.h>
 
 #include "tests/support/files/test_data.h"

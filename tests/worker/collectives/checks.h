@@ -50,7 +50,7 @@ struct GatherCase {
   std::vector<int64_t> boundaries;
   int64_t element_bytes;
   int64_t padding;  // Elements after each row of `in` and of `out`.
-  bool in_place;    // The columns are in `out` already.
+  bool in_place;    // The rank's own columns are in `out` already.
   uint64_t seed = kSeed;
 };
 
@@ -123,7 +123,8 @@ inline absl::Status reduce_and_check(Collective& group, int64_t rows, int64_t co
   return absl::OkStatus();
 }
 
-// Splits `total` columns into `ranks` parts: equal ones, or random ones of which some are empty.
+// Split `total` columns into one part per rank: even() into parts of about the same size, uneven()
+// into random ones, of which some are empty.
 inline std::vector<int64_t> even(int ranks, int64_t total) {
   std::vector<int64_t> boundaries;
   for (int r = 0; r <= ranks; ++r) boundaries.push_back(total * r / ranks);

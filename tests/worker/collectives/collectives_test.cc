@@ -46,7 +46,7 @@ TEST(CollectivesTest, AllGatherPutsTheColumnsOfAllRanksSideBySide) {
   }
 }
 
-TEST(CollectivesTest, OneRankMayHoldAllColumnsAndAllRanksMayHoldNone) {
+TEST(CollectivesTest, OneRankMayHaveAllColumnsAndThereMayBeNoColumns) {
   Group group = local_collectives(3);
   for (const std::vector<int64_t>& boundaries :
        std::vector<std::vector<int64_t>>{{0, 9, 9, 9}, {0, 0, 9, 9}, {0, 0, 0, 9}, {0, 0, 0, 0}}) {
@@ -74,8 +74,8 @@ TEST(CollectivesTest, AllReduceAddsInRankOrderBitForBit) {
 TEST(CollectivesTest, PayloadsLargerThanASlotAreSentInChunks) {
   for (const int ranks : {2, 3, 5}) {
     Group group = local_collectives(ranks);
-    // The cases include rows cut by the end of a chunk, and chunks in which some ranks have no
-    // part.
+    // In some cases the end of a chunk is within a row; in others some ranks have no part of a
+    // chunk.
     const GatherCase gathers[] = {{3, even(ranks, 500'001), 4, 7, false},
                                   {1, even(ranks, 1'200'000), 2, 0, true},
                                   {70'001, even(ranks, 11), 2, 1, false},
@@ -189,7 +189,7 @@ TEST(CollectivesTest, ADeadlineEndsTheGroup) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(reduce_and_check(*group[1], 1, 100, 0)));
 }
 
-TEST(CollectivesTest, NoRankWaitsForOneThatLeft) {
+TEST(CollectivesTest, NoRankWaitsForARankThatLeft) {
   Group group = local_collectives(3);
   expect_ok(run(group, [](Collective& g) { return reduce_and_check(g, 1, 100, 0); }));
   group[1].reset();

@@ -174,7 +174,7 @@ TEST(NcclCollectiveTest, AnAbortFromAnotherThreadEndsTheCallAndTheCommunicator) 
     EXPECT_EQ(collective.all_reduce(nullptr, 1, 1, 1).code(), absl::StatusCode::kAborted);
   });
   behave("");
-  EXPECT_EQ(aborts(), kRanks);  // One for each rank.
+  EXPECT_EQ(aborts(), kRanks);  // Each rank has aborted its communicator.
 }
 
 TEST(NcclCollectiveTest, ACallHasADeadline) {
@@ -192,7 +192,7 @@ TEST(NcclCollectiveTest, ACallHasADeadline) {
   EXPECT_EQ(aborts(), kRanks);
 }
 
-// A device whose memory is the host's. It never finishes while the library stalls.
+// A device whose memory is the host's. Its queued work does not finish while the library stalls.
 class StallingDevice final : public WrappedDevice {
  public:
   StallingDevice() : WrappedDevice(host_device()) {}
@@ -243,7 +243,7 @@ TEST(NcclCollectiveTest, AFaultInAStepEndsTheGroupAndIsNamedInOneLine) {
   behave("");
 }
 
-// A device whose memory is the host's.
+// A device whose memory is the host's, with an address that a test chooses.
 class OwnDevice final : public WrappedDevice {
  public:
   explicit OwnDevice(std::string address)
@@ -254,7 +254,7 @@ class OwnDevice final : public WrappedDevice {
   const std::string address_;
 };
 
-// Returns the choices of three ranks, each with its own GPU; then they gather and reduce.
+// Connects three ranks, which gather and reduce once, and returns the collective that each chose.
 std::array<CollectiveChoice, kRanks> choices_of(const std::array<std::string, kRanks>& libraries,
                                                 std::chrono::milliseconds timeout,
                                                 const std::array<std::string, kRanks>& gpus = {
@@ -288,7 +288,7 @@ TEST(DeviceCollectiveTest, RanksWithTheirOwnGpusAndLibrariesUseNccl) {
   }
 }
 
-TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllUseTheHostWithAWarning) {
+TEST(DeviceCollectiveTest, OneRankWithoutALibraryMakesAllRanksUseTheHostWithAWarning) {
   const auto choices = choices_of({kWell[0], "libnosuchnccl.so.2", kWell[2]}, kPatience);
   EXPECT_EQ(choices[0].text, "through the host: rank 1 has no NCCL");
   EXPECT_THAT(choices[1].text, StartsWith(choices[0].text + " (libnosuchnccl.so.2: "));
@@ -345,7 +345,7 @@ TEST(DeviceCollectiveTest, AllRanksUseTheHostAndGiveTheSameReasonIfNcclFails) {
         Fault{"lies", 1, "rank 1: NCCL gathered 257, but rank 0 gave 1"}}) {
     behave(fault.how, fault.rank);
     const std::string how = fault.how;
-    // If no rank has to time out, a busy machine gets more time.
+    // Only a library that stalls makes ranks time out; else the timeout may be longer.
     const std::chrono::seconds timeout(how.ends_with("stalls") ? 1 : 4);
     const auto choices = choices_of({kWell[0], kWell[1], kWell[2]}, timeout);
     for (const CollectiveChoice& choice : choices) {

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using testing::host_group;
 using Hosts = std::vector<int>;
 
-// Gathers elements that encode their position, in the memory that ranks share.
+// Gathers elements that encode their position into the memory that ranks share, and checks them.
 absl::Status gather_shared(Collective& g, int64_t rows, const std::vector<int64_t>& boundaries,
                            int round) {
   const std::span<std::byte> shared = g.shared();
@@ -119,7 +119,7 @@ TEST(HostsTest, AnAbortEndsTheGroupOnEveryHost) {
   }
 }
 
-TEST(HostsTest, NoRankWaitsForOneThatLeftAndItIsNamed) {
+TEST(HostsTest, NoRankWaitsForARankThatLeftAndTheErrorNamesThatRank) {
   for (const Hosts& hosts : {Hosts{0, 1}, Hosts{0, 1, 0}, Hosts{0, 1, 1}, Hosts{0, 1, 2}}) {
     SCOPED_TRACE(testing::text_of(hosts));
     Group group = host_group(hosts);
@@ -177,7 +177,8 @@ TEST(HostsTest, MismatchedCallsAreReportedWithBothNames) {
     codes.insert(result.code());
     all += message_of(result);
   }
-  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;  // The rank that notices first.
+  // The rank that notices first gives kInternal.
+  EXPECT_TRUE(codes.contains(absl::StatusCode::kInternal)) << all;
   EXPECT_THAT(all, HasSubstr("called all_reduce 2"));
 }
 

@@ -35,7 +35,7 @@ class NetworkTest : public ::testing::Test {
                                }});
   }
 
-  // DATA_LOSS: the checks found a wrong byte.
+  // Makes ten calls. Returns DATA_LOSS if the checks find a wrong byte.
   static absl::Status ten_calls(Collective& g) {
     for (int round = 0; round < 5; ++round) {
       RETURN_IF_ERROR(gather_and_check(g, {3, {0, 700, 1900}, 4, 1, false}));
@@ -121,7 +121,7 @@ TEST_F(NetworkTest, AnAbortedRankSendsAGoodbyeThatAbortsItsPeer) {
   }
 }
 
-// The aborting rank's part has been sent; the peer's is stuck in the relay.
+// When rank 1 aborts, its part of a call has been sent, and rank 0's part is stuck in the relay.
 TEST_F(NetworkTest, AnAbortDuringACallSendsAGoodbye) {
   Group group = make_group();
   relay_->faults().stall_at = 20'000;
@@ -135,7 +135,7 @@ TEST_F(NetworkTest, AnAbortDuringACallSendsAGoodbye) {
 }
 
 // Frames are in flight both ways. A peer that gets no CPU for some time may see only the end of the
-// connection.
+// connection, so it is enough that both ranks report the abort in one of ten rounds.
 TEST(BusyNetworkTest, AGoodbyeFollowsTheFrameInFlight) {
   int aborted = 0;
   constexpr int kRounds = 10;

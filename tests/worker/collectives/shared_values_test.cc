@@ -51,7 +51,7 @@ struct GatherCase {
   int64_t rows;
   std::vector<int64_t> boundaries;
   int64_t stride;
-  bool apart;  // The part is not in shared memory.
+  bool apart;  // The rank's part is in its own memory until all_gather copies it.
 };
 
 float number_at(int round, int64_t row, int64_t col) {
@@ -59,7 +59,7 @@ float number_at(int round, int64_t row, int64_t col) {
 }
 
 // The rounds use the two halves of the memory alternately, because a rank that is ahead must not
-// write what another still reads.
+// write where another rank still reads.
 absl::Status gather_and_check(Collective& g, const GatherCase& c, int round) {
   const std::span<std::byte> shared = g.shared();
   auto* out = reinterpret_cast<float*>(shared.data() + shared.size() / 2 * (round % 2));

@@ -50,8 +50,8 @@ TEST_F(WatchdogTest, TheEndOfAForgottenEpochEndsNothing) {
   EXPECT_FALSE(watchdog_.aborted());
 }
 
-// `end` frees objects that a call uses. Calls that only queue work end by themselves, before the
-// watchdog would end them.
+// The watchdog's function may free objects that a call uses. So the watchdog gives each call about
+// 400 ms, in which calls that only queue work end by themselves.
 TEST_F(WatchdogTest, AnAbortDoesNotEndShortCalls) {
   watchdog_.abort();
   const Clock::time_point end = Clock::now() + std::chrono::seconds(1);

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 const std::string kKey(32, 'k');
 
-// The data ports of ranks that are threads here.
+// Data ports of several ranks, which are threads of this process.
 class DataMeetingTest : public ::testing::Test {
  protected:
   // `files`: the TLS files of a rank; null: no rank uses TLS.
@@ -54,7 +54,8 @@ class DataMeetingTest : public ::testing::Test {
     return args;
   }
 
-  // Runs every rank's meeting; `change` may modify the arguments of some.
+  // Runs every rank's meeting. `change` is called with the arguments of each rank and may change
+  // them.
   std::vector<absl::StatusOr<std::vector<DataLink>>> meet(
       const std::vector<int>& hosts, const std::function<void(DataMeetArgs&)>& change = nullptr) {
     std::vector<absl::StatusOr<std::vector<DataLink>>> results(hosts.size());
@@ -70,7 +71,8 @@ class DataMeetingTest : public ::testing::Test {
     return results;
   }
 
-  // Every rank has its routes and sends its number over each.
+  // Expects that every rank has a link for each of its routes. Each rank sends its number over each
+  // of its links, and the other end must receive it.
   void expect_met(const std::vector<int>& hosts,
                   std::vector<absl::StatusOr<std::vector<DataLink>>> results) {
     for (size_t rank = 0; rank < hosts.size(); ++rank) {
@@ -219,7 +221,7 @@ TEST_F(DataMeetingTest, ARecordedHandshakeCannotBeReplayed) {
   }
   ASSERT_TRUE(honest.is_proved(kKey));
   const DataProof proof = honest.proof(kKey);
-  const FileDescriptor again = dial(0);  // Same hello and proof, but a new nonce of the listener.
+  const FileDescriptor again = dial(0);  // The listener has a new nonce; hello and proof are old.
   send(again.get(), &honest.hello(), sizeof(DataHello), MSG_NOSIGNAL);
   send(again.get(), proof.data(), proof.size(), MSG_NOSIGNAL);
   EXPECT_EQ(read_to_end(again).size(), sizeof(DataAnswer));
@@ -331,7 +333,7 @@ TEST_F(DataMeetingTlsTest, StrangersDoNotDisturbAMeeting) {
   const FileDescriptor other = dial(0);
   send(other.get(), &plain.hello(), sizeof(DataHello), MSG_NOSIGNAL);
   EXPECT_EQ(read_to_end(other), "");
-  const FileDescriptor begun = dial(0);  // It begins a handshake, and then stalls.
+  const FileDescriptor begun = dial(0);  // This stranger begins a TLS handshake and then stalls.
   EXPECT_EQ(send(begun.get(), "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
   expect_met({0, 1}, meet({0, 1}));
   EXPECT_EQ(read_to_end(begun), "");  // Its handshake timed out.

@@ -28,11 +28,12 @@ struct Kept {
 constexpr Kept kKept[] = {
     {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kQ8, DType::kF32}};
 
-// `fused`: as compiled for GPUs.
+// `fused`: the program is compiled as for a GPU, with values stored as bfloat16 and rope fused with
+// attention.
 program::Program program_for(const Graph& model, const Kept& kept, bool fused) {
   CompileOptions options = options_for(1, Strategy::kGather, kept.weights);
   options.kv_dtype = kept.pages;
-  options.workers[0].device = "late";  // Not a CPU, where rows are rounded to codes.
+  options.workers[0].device = "late";  // Programs for CPUs would round rows to codes.
   const std::string numeric_class = late_backend().numeric_class;
   if (fused) options.workers[0].numeric_class = numeric_class;
   auto programs = compile(model, options);
@@ -85,7 +86,7 @@ class Rank {
   uint64_t steps_ = 0;
 };
 
-// Two prompts, one of them longer than a page, then one token of each.
+// Two prompts, one of them in two chunks and longer than a page, then one token of each sequence.
 std::vector<cluster::Step> conversation() {
   std::vector<cluster::Step> steps(3);
   add_rows_in_slot(steps[0], 0, {3, 60, 7, 33, 12, 63, 5, 8, 21, 2, 9}, 0, {3, 1});
@@ -157,7 +158,8 @@ TEST(DeviceRanksTest, RanksThatGatherRoundedPartsHaveTheBitsOfOneRank) {
   }
 }
 
-// Llama's layer: heads of 8 columns, rows in multiples of 16 bytes.
+// Writes the config.json of a small Llama: heads have 8 columns, and all rows are multiples of 16
+// bytes.
 void write_llama(const std::filesystem::path& folder, int layers) {
   const std::filesystem::path config =
       std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/configs/llama/config.json";
@@ -181,7 +183,7 @@ Graph llama_of(int layers) {
   return std::move(model->graph);
 }
 
-// Counts the launches of a step that generates.
+// Returns the number of kernel launches in a step that generates one token.
 int64_t launches_of(const std::function<void(cluster::Step)>& run) {
   cluster::Step step;
   add_rows_in_slot(step, 0, {3}, 0, {0});
@@ -221,8 +223,8 @@ int64_t launches_per_layer(const Kept& kept, bool fused) {
 }
 
 // The 15 kernels are: norm, cast, q k v, two ropes, append, attend, cast, o, norm, cast, gate up,
-// gated, cast, down. The casts, gated and both ropes are fused into others. With codes the casts
-// are the copies that linears make.
+// gated, cast, down. The casts, gated and both ropes are fused into other kernels. With codes, a
+// cast is the copy of its input that a linear makes.
 TEST(DeviceLaunchesTest, FusionReducesLlamasLayerFromFifteenKernelsToEight) {
   for (const DType weights : {DType::kBF16, DType::kQ8, DType::kQ4}) {
     const Kept kept = {weights, DType::kBF16};

@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kRows = 160, kCols = 20000;  // Blocks of 32 rows: 5 of them.
+constexpr int64_t kRows = 160, kCols = 20000;  // 5 blocks of 32 rows.
 constexpr int64_t kBlockBytes = 32 * kCols * 2;
 
 // Records in order what happened to staging memory. A buffer's name is the number of its
@@ -38,7 +38,7 @@ class Log {
     const std::lock_guard lock(mutex_);
     buffers_.push_back(buffer);
   }
-  // Called before a byte of the block is written.
+  // Called before the first byte of a block is written into the buffer.
   void fill(const void* buffer) {
     const std::lock_guard lock(mutex_);
     const int number = number_of(buffer);

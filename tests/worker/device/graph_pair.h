@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model twice: on devices that capture its steps, and on devices that run kernel by kernel.
+// Runs a model twice: on devices that capture its steps in CUDA graphs (called graphs here) and
+// replay them, and on devices that run kernel by kernel.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -74,7 +75,7 @@ class Pair {
     }
   }
 
-  // Loses this rank in a step of the group with graphs. The test must then call regroup().
+  // Loses `rank` in a step of the group with graphs. The test must then call regroup().
   void lose(int rank, cluster::Step step) {
     step.set_step(++step_);
     graphs_->fail_next_step(rank);

@@ -89,7 +89,7 @@ TEST(PeerGraphsTest, ARankThatCannotReplayComputesWithRanksThatDo) {
 }
 
 // The rank without graphs pads no step, so the other ranks must not pad any, either.
-TEST(PeerGraphsTest, NoRankUsesGraphsIfOneHasNone) {
+TEST(PeerGraphsTest, NoRankUsesGraphsIfOneRankHasNone) {
   Talk talk(llama(2, Strategy::kGather), {.make = kPeers, .without = 1});
   talk.run({0, 1, 2}, {});
   for (int i = 0; i < 3; ++i) talk.run({}, {0, 1, 2});

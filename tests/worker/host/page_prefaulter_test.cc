@@ -25,7 +25,7 @@ class PagePrefaulterTest : public ::testing::Test {
                         .page_bytes = kPageBytes,
                         .pages = kPages});
     }
-    // Tries memory after the layers, to see whether the system supports this (Linux 5.14).
+    // Tries the call on memory after the layers: systems before Linux 5.14 do not support it.
     if (madvise(memory_.data() + kLayers * kLayerBytes, 4096, MADV_POPULATE_WRITE) != 0) {
       GTEST_SKIP() << "this system does not know MADV_POPULATE_WRITE";
     }
@@ -50,7 +50,7 @@ TEST_F(PagePrefaulterTest, PagesHaveMemoryBeforeTheyAreUsed) {
   EXPECT_TRUE(becomes_resident(4 * kMiB));
   ahead.use(16);
   EXPECT_TRUE(becomes_resident(8 * kMiB));
-  ahead.use(8);  // The count never decreases.
+  ahead.use(8);  // Ignored: the number of pages in use never decreases.
   ahead.use(40);
   EXPECT_TRUE(becomes_resident(14 * kMiB));
 }

@@ -14,7 +14,7 @@ TEST(ReadRateTest, TheReadRateIsPlausibleAndCheapToMeasure) {
     const double rate = measure_read_rate(threads, {});
     EXPECT_GT(rate, 1e7);   // Even disks are faster.
     EXPECT_LT(rate, 1e14);  // A higher rate means that nothing was read.
-    // The measurement takes a tenth of this, but sanitizers are slower.
+    // The measurement takes about a tenth of this limit; with sanitizers it is slower.
     EXPECT_LT(clock() - before, 2 * CLOCKS_PER_SEC);
   }
 }

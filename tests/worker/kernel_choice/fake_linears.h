@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linears in plain C++ over bfloat16, for tests of the proof. Some are correct; the others have
-// faults that kernels of a GPU may have. Each advances a fake clock by its own duration.
+// faults that kernels of a GPU may have. Those that run advance a fake clock by a fixed time.
 #pragma once
 
 #include <vector>

@@ -48,7 +48,7 @@ struct Starts {
   FakeBackend fake{{fake_entry("right", counted)}};
   std::vector<std::string> wanted = {};
 
-  // Returns the chosen kernel; `calls` is the number of times that it was tried.
+  // Returns the chosen kernel's name. Then `calls` is how often the kernel under proof was called.
   std::string start(int64_t cols = 20) {
     calls = 0;
     ThreadPool pool(1);
@@ -81,7 +81,7 @@ TEST(ProofCacheTest, TheSecondStartTriesNoKernel) {
   EXPECT_GT(calls, 0);
   EXPECT_EQ(starts.start(), "right");
   EXPECT_EQ(calls, 0);
-  EXPECT_EQ(starts.start(21), "right");  // It has another shape.
+  EXPECT_EQ(starts.start(21), "right");  // A linear of another shape needs its own proof.
   EXPECT_GT(calls, 0);
 }
 
@@ -89,7 +89,7 @@ TEST(ProofCacheTest, ARefusalIsRemembered) {
   Starts starts;
   starts.fake.table[0].run = fake_wrong_column;
   EXPECT_EQ(starts.start(), "plain");
-  starts.fake.table[0].run = counted;  // Pretends that this is the same build.
+  starts.fake.table[0].run = counted;  // The kernel is right now, but its build seems the same.
   EXPECT_EQ(starts.start(), "plain");
   EXPECT_EQ(calls, 0);
 }

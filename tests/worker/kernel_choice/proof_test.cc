@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Linears of these widths, the first with a bias.
+// One linear for each element of `widths`, its number of columns. The first linear has a bias.
 constexpr int64_t kDepth = 40;
 program::Program program_of(const Backend& backend, const std::vector<int64_t>& widths,
                             int64_t rows) {
@@ -49,7 +49,7 @@ struct Proven {
     return lockstep::prove(program, fake.backend, WeightSource(RandomWeights(7)), pool,
                            {.budget_ms = budget_ms, .now_ns = fake_now}, &proof);
   }
-  // The chosen kernels' names, by linear.
+  // The name of the chosen kernel of each linear.
   std::vector<std::string> chosen() const {
     std::vector<std::string> names;
     const auto kernels = chosen_kernels(program, fake.backend, proof);
@@ -74,7 +74,7 @@ TEST(ProofTest, AKernelThatAgreesWithThePlainOneIsUsed) {
   const Trial& trial = proven.proof.trials[0];
   ASSERT_EQ(trial.rows.size(), 5u);  // Rows: 100, 1, 7, 8, 64.
   EXPECT_EQ(trial.rows[0].rows, 100);
-  EXPECT_GT(trial.rows[0].error, 0);  // Its order of sums differs.
+  EXPECT_GT(trial.rows[0].error, 0);  // The plain kernel has another order of sums.
   EXPECT_LT(trial.rows[0].error, 0.5);
   EXPECT_EQ(trial.rows[1].ns, 10'000);
 }
@@ -225,7 +225,8 @@ TEST(ProofTest, TheGroupsChoiceIsUsedUnlessTheKernelIsRefusedOrUnknown) {
               ElementsAre("right,plain"));
 }
 
-// Sums 14336 products of bfloat16 numbers, in the orders of both kernels.
+// Sums 14336 products of bfloat16 numbers in two orders: one after another, as the plain kernel
+// does, and in slices of 1024, as tensor cores do.
 TEST(ErrorBoundTest, TheBoundHoldsForBothOrdersAndFindsAMissingSlice) {
   constexpr int64_t kProducts = 14336, kSlice = 1024;
   const LinearShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kProducts};
@@ -238,7 +239,7 @@ TEST(ErrorBoundTest, TheBoundHoldsForBothOrdersAndFindsAMissingSlice) {
       for (int64_t k = begin; k < begin + kSlice; ++k) {
         const float w = trial_x(-2, k), product = trial_x(row, k) * w;
         plain += product;
-        // A tensor core truncates.
+        // A tensor core truncates, which makes sums smaller.
         slice = std::nextafter(slice + product, 0.0f);
         squares += double{w} * w;
       }

@@ -21,9 +21,10 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
 }
 
 // The kernel and the reference compute with the same rounded keys, values and queries. The error
-// comes from float32 arithmetic (`slack`, relative to 1 + the result) and from rounded softmax
-// weights. bfloat16: each weight is off by at most 2^-8 of itself. int8: each of the 64 weights of
-// a block, times its value's scale, is off by at most half a code; the largest has the code 32767.
+// comes from float32 arithmetic (`slack`, relative to 1 + the result) and from the rounded weights
+// of keys. bfloat16: each weight is off by at most 2^-8 of itself. int8: each weight times the
+// scale of its value becomes a code, which is off by at most half a code. In a block of 64 keys the
+// largest code is 32767.
 double weight_error(DType dtype) {
   return dtype == DType::kBF16 ? 0x1p-8 : dtype == DType::kI8 ? 64 * 0.5 / 32767 : 0;
 }
@@ -41,7 +42,7 @@ void expect_within_rounding(const Matrix& found, const Matrix& wanted, const Mat
 
 class AttentionTest : public testing::TestWithParam<KernelEntry> {
  protected:
-  // CPUs split keys into other parts than GPUs, whose kernels are slow here.
+  // CPUs split keys into larger parts than GPUs. Kernels of GPUs are slow over the shim.
   static std::vector<int64_t> lengths(std::initializer_list<int64_t> on_cpu,
                                       std::initializer_list<int64_t> on_gpu) {
     return has_cpu_bits(GetParam()) ? on_cpu : on_gpu;
@@ -101,7 +102,8 @@ TEST_P(AttentionTest, AChunkSeesOnlyItsOwnPositions) {
   expect_reference({.head_dim = 16, .window = 40, .chunk = 64, .lengths = {130}}, {.chunk = 1000});
 }
 
-// The last rows' keys are two parts of a chunk, which different threads process.
+// Attention is limited to chunks of 1100 positions. On a CPU the last rows of the first chunk see
+// two parts of keys, which different threads process.
 TEST_P(AttentionTest, ChunksHaveTheSameBitsForAnyStepsOfThePrompt) {
   Conversation conversation(
       {.heads = 2, .kv_heads = 1, .head_dim = 8, .chunk = 1100, .lengths = {1150, 77}});
@@ -139,9 +141,9 @@ TEST_P(AttentionTest, ValuesInKeysAgreeWithTheReference) {
   expect_reference(shape, {.chunk = 30}, 3);
 }
 
-// Pages that store keys again as values are the reference for values in keys, including int8's
-// scales. The last keys have two parts, which different threads process. Tensor cores, which have
-// other bits, do not take 20 columns.
+// The bits must be those of pages that store each key twice, as a key and as a value. The last rows
+// see several parts of keys, which different threads process. Kernels on tensor cores would give
+// other bits, but they do not take heads of 20 columns.
 TEST_P(AttentionTest, ValuesInKeysHaveTheBitsOfKeysStoredAgainAsValues) {
   Shape shape = {.heads = 2,
                  .kv_heads = 1,
@@ -258,8 +260,8 @@ TEST_P(AttentionTest, BitsDependNeitherOnChunksNorPagesNorThreads) {
   }
 }
 
-// Keys have several parts: on CPUs above 1024 keys, on GPUs above 256. If there are few rows,
-// different threads process the parts; on GPUs 900 rows are more than a few.
+// On CPUs more than 1024 keys have several parts, on GPUs more than 256. In a step with few rows,
+// different threads process the parts. For GPUs the first step has too many rows for that.
 TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAnyChunks) {
   Conversation conversation(
       {.heads = 3, .kv_heads = 1, .head_dim = 16, .lengths = lengths({2200, 1025}, {900, 260})});
@@ -329,8 +331,8 @@ TEST_P(AttentionTest, ZeroVectorsAndHugeValuesAgreeWithTheReference) {
   expect_reference(conversation, {.chunk = 40}, "extremes", 2e-3);
 }
 
-// The products of some keys overflow to -inf: of all keys of a block, and of all keys of a part. In
-// rows that also see other keys, these keys have no weight, since exp(-inf) is 0.
+// The scores of the first keys overflow to -inf: 130 keys fill blocks, and 1030 keys fill a part.
+// In rows that also see later keys, the first keys have no weight, since exp(-inf) is 0.
 TEST_P(AttentionTest, BlocksWithOnlyScoresOfMinusInfinityHaveNoWeight) {
   for (const int64_t hidden : {130, 1030}) {
     Conversation conversation(
@@ -358,8 +360,9 @@ TEST_P(AttentionTest, NoRowsOrNoHeadsWriteNothing) {
 }
 
 // Codes of 8 bits have a uniform error of up to half a code, with a standard deviation of 0.29 of a
-// code. For normal data, whose largest of 64 values averages 2.4, that is 0.55 % of a key's or
-// value's size. The errors of keys and values add up.
+// code. The data is normal: the largest of 64 numbers, whose code is 127, is 2.4 standard
+// deviations on average. So the error is 0.55 % of a key's or value's size. The errors of keys and
+// values add up.
 TEST(AttentionTypesTest, Int8PagesAreWithinTwoPercentOfFloat32) {
   Conversation conversation({.heads = 4, .kv_heads = 1, .head_dim = 64, .lengths = {300}});
   const auto run_with = [&](DType dtype) {

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// A call of any operator that may round, except those with their own tests.
+// A call of any operator that may round its output, except operators that have their own tests.
 struct Call {
   std::vector<Matrix> in, out;
   KernelArgs args;
@@ -89,7 +89,7 @@ TEST(RoundedRowsTest, RoundedRowsGiveALinearOverCodesTheSameBits) {
     }
     ++tested;
   }
-  EXPECT_GE(tested, 8);  // Each kind, on tensor cores and plain.
+  EXPECT_GE(tested, 8);  // Four types of codes, each with and without tensor cores.
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST(ClustersTest, BlocksRunTogetherAndArriveAtEachOthersBarriers) {
   EXPECT_EQ(after, 2 * 64);
 }
 
-// The tile reaches over the matrix' right and lower edge.
+// The tile reaches beyond the right and the lower edge of the matrix.
 TEST(ClustersTest, ATileIsSwizzledFilledWithZerosAndBroughtToEveryBlock) {
   constexpr int kRows = 5, kCols = 40;
   std::vector<uint16_t> matrix(kRows * kCols);
@@ -76,7 +76,7 @@ TEST(ClustersTest, ATileIsSwizzledFilledWithZerosAndBroughtToEveryBlock) {
   EXPECT_EQ(wrong, 0);
 }
 
-// The product is a step of 16 columns in the middle of rows of 64.
+// The product takes columns 16 to 31 of rows that have 64 columns.
 TEST(ClustersTest, AProductOfAWarpgroupHasTheBitsOfMmaSync) {
   constexpr int kRows = 64;
   const auto number = [](unsigned at) {

@@ -22,7 +22,7 @@ struct Shape {
 };
 
 struct Schedule {
-  int64_t chunk = 1000;  // The maximum rows of a sequence in a step, except its prefix.
+  int64_t chunk = 1000;  // The max rows of a sequence in a step; a prefix is always in one step.
   int64_t page_tokens = 16;
   int threads = 1;
   bool shuffle = true;

@@ -14,7 +14,8 @@ const char* copy_each(std::span<const RowCopy> copies, void* queue);
 
 namespace {
 
-// Copies `count` matrices with rows of `cols` units to places side by side in one matrix, and back.
+// Copies `count` matrices, whose rows have `cols` units of `unit` bytes, side by side into one
+// matrix. `shift` moves the addresses of both by some bytes.
 void expect_copied(int64_t unit, int64_t count, int64_t rows, int64_t cols, int64_t shift) {
   const int64_t row_bytes = cols * unit, stride = count * row_bytes + unit;
   std::vector<uint8_t> parts(static_cast<size_t>(count * rows * row_bytes + shift));

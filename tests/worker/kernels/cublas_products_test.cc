@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithm chosen for each product, with functions that behave like cuBLASLt's. Algorithm i is
-// the i-th proposed, and takes at most the number of rows that a test sets.
+// The algorithm chosen for each product, with functions that behave like cuBLASLt's. They propose
+// algorithms by number; algorithm i takes at most max_rows[i] rows.
 #include "worker/kernels/cuda/cublas_products.h"
 
 #include <gmock/gmock.h>
@@ -40,11 +40,11 @@ struct Call {
 // The state that the functions below read and write.
 struct Library {
   std::vector<int64_t> max_rows = {1 << 20};  // By algorithm.
-  std::vector<int> proposed = {0};            // The algorithms that are proposed.
-  int status = 0;                             // The status of multiplying.
-  int created = 0;                            // The status of creating a handle.
+  std::vector<int> proposed = {0};            // The algorithms that are proposed, in order.
+  int status = 0;                             // The status that a multiplication returns.
+  int created = 0;                            // The status that the creation of a handle returns.
   int objects = 0;
-  uint64_t workspace = 0;  // The bytes that are requested.
+  uint64_t workspace = 0;  // The max bytes of memory that an algorithm may use.
   std::vector<uint32_t> alignments;
   std::vector<Call> calls;
   std::vector<std::string> reports;

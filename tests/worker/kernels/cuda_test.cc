@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of devices alone: their tables, a step's copies to the device and back, a missing GPU.
+// Devices without a worker: their tables of kernels, a step's copies to the device and back, and a
+// missing GPU.
 #include <cstring>
 #include <set>
 #include <thread>
@@ -238,7 +239,7 @@ TEST(DeviceStepTest, EverythingAStepPointsToIsOnTheDevice) {
   Step step;
   const StepView* there = on_device.take(step.view);
   ASSERT_NE(there, nullptr);
-  step.tokens = step.positions = {0, 0, 0};  // The device has a copy.
+  step.tokens = step.positions = {0, 0, 0};  // This does not change the device's copies.
   EXPECT_EQ(there->tokens[1], -1);
   EXPECT_EQ(there->positions[2], 20);
   EXPECT_EQ(there->sequence_of_row[2], 1);

@@ -25,7 +25,7 @@ const KernelEntry& add_norm_of(Kind kind) {
 struct NormCase {
   int64_t rows;
   int64_t cols;
-  DType dtype;      // The norm's type.
+  DType dtype;      // The type of the norm's output.
   int64_t padding;  // Columns between rows.
   bool in_place;    // The residual plus the sum overwrites the sum.
 };
@@ -111,7 +111,8 @@ TEST_P(ExchangeNormTest, AFusedSumAndNormHasTheBitsOfASumThenANorm) {
   }
 }
 
-// A block has several rows and the maximum number of threads, and a row exceeds a slot.
+// The cases: 256 short rows, so that a block of threads computes several; and rows around and above
+// the size of a slot.
 TEST_P(ExchangeNormTest, AFusedSumAndNormOfManyOrWideRowsHasTheSameBits) {
   for (const int count : {2, std::min(3, max_ranks())}) {
     Ranks ranks(GetParam(), count, 20s);

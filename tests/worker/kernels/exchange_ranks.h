@@ -59,7 +59,7 @@ class Ranks {
   void synchronize() {
     for (const auto& device : devices_) EXPECT_EQ(device->synchronize(), nullptr);
   }
-  // The part of a rank's memory before the slots.
+  // Returns a copy of the rank's memory up to the slots.
   std::unique_ptr<PeerMemory> seen(int rank) {
     auto memory = std::make_unique<PeerMemory>();
     device(rank).copy_out(memory.get(), reinterpret_cast<std::byte*>(group(rank).memory[rank]),
@@ -90,7 +90,8 @@ class Ranks {
   }
 
  private:
-  // The first launch of a kernel may wait for the GPU's running work, which here includes peers.
+  // Runs the kernels of sums once without peers. The first launch of a kernel may wait until the
+  // GPU's running work has ended, and in a test that work includes kernels that wait for this rank.
   void load_kernels(int rank) {
     PeerGroup alone = groups_[static_cast<size_t>(rank)];
     alone.memory[0] = alone.memory[rank];

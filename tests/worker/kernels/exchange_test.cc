@@ -60,7 +60,7 @@ TEST_P(ExchangeTest, SumsAreInRankOrderForAnySizes) {
 }
 
 // The first sum is split among the ranks, in more pieces than there are channels.
-TEST_P(ExchangeTest, LargeSumsAndALaterSmallOneAreRight) {
+TEST_P(ExchangeTest, LargeSumsAndALaterSmallSumAreRight) {
   for (const int count : {2, std::min(3, max_ranks())}) {
     Ranks ranks(GetParam(), count, 20s);
     expect_sums(ranks, 5, 28'000, 28'001);
@@ -110,8 +110,8 @@ TEST_P(ExchangeTest, GathersPlaceTheColumnsOfAllRanks) {
   }
 }
 
-// A missed flag, or a slot that was written too early, gives another sum. The numbers of exchanges
-// wrap.
+// A missed flag, or a slot that was written too early, gives another sum. The numbers of the
+// exchanges begin below 2^64 and wrap to 0.
 TEST_P(ExchangeTest, ManySumsInARowAreRightAtAnyPace) {
   constexpr int kTogether = 50, kMax = 900;
   // Over the shim each call needs several thread switches, which are slow on a busy machine.

@@ -35,9 +35,10 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 1, 33, 65},   {1, 3, 8, 40, 64},  {5, 2, 4, 33, 300},
                             {40, 2, 3, 70, 129}, {2, 4, 384, 7, 33}, {600, 1, 2, 33, 34},
                             {24, 2, 4, 17, 72}};
-constexpr Sizes kDeep = {3, 2, 4, 17, 1100};  // A GPU's slice of K, 1024, is less than 1100.
+constexpr Sizes kDeep = {3, 2, 4, 17, 1100};  // K is more than a GPU's slice of K, which is 1024.
 
-// A mixture's linear. `routed`: x has a row for each route, as in the down projection.
+// A call of expert_linear. `routed`: x has a row for each route, as in the down projection; else x
+// has a row for each token.
 struct ExpertCase {
   Sizes sizes;
   std::vector<int32_t> ids;
@@ -153,7 +154,7 @@ TEST(ExpertLinearOfFloatsTest, AgreesWithTheReferenceWithAndWithoutABias) {
         const Matrix wanted(sizes.tokens * sizes.chosen, sizes.cols);
         reference::kernel(Op::kExpertLinear)(one.args(wanted.view(), rows, with_bias));
         const Matrix found = one.run_kernel(kernel, 2, with_bias);
-        // Tensor cores truncate sums: LinearTest has the bound.
+        // Tensor cores truncate sums; linear_test.cc has the exact bound.
         const bool cuts = std::string_view(kernel.name).find("_mma_") != std::string_view::npos;
         expect_close(found.view(), wanted.view(), cuts ? 1e-3 : 3e-5, kernel.name);
       }
@@ -189,8 +190,8 @@ TEST_P(ExpertLinearTest, AnIdOutOfRangeReadsNothing) {
     std::vector<std::byte> packed = one.packed(GetParam());
     Matrix out(10, 33);
     KernelArgs args = one.args(out.view(), packed, false);
-    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {  // A GPU skips such
-                                                                            // rows.
+    // A GPU skips rows of an expert that does not exist.
+    if (std::string(GetParam().name).find("_cuda") != std::string::npos) {
       run(GetParam(), args);
       continue;
     }
@@ -305,7 +306,7 @@ TEST_P(RouteTest, EqualScoresChooseTheLowerNumberAndNanCanBeChosen) {
   }
 }
 
-// There are no emulated kernels of this kind.
+// There are no emulated kernels for route.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RouteTest);
 INSTANTIATE_TEST_SUITE_P(Cpu, RouteTest, testing::ValuesIn(kernels_of(Op::kRoute)), kernel_name);
 

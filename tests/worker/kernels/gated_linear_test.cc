@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gated_linear has the bits of linear followed by gated on its even and odd columns, for any number
-// of rows and columns and any blocks.
+// gated_linear has the bits of two operators: linear, and then gated on the even and odd columns of
+// linear's output. This holds for any number of rows and columns and any blocks.
 #include <string>
 
 #include "tests/worker/kernels/cast_matrix.h"
@@ -145,7 +145,7 @@ TEST_P(GatedLinearTest, ARowHasTheSameBitsAmongAnyNumberOfOthers) {
 }
 
 TEST_P(GatedLinearTest, SlicesOfKAreAddedBeforeTheFunction) {
-  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // The second depth takes a block two rounds.
+  for (const int64_t depth : {1100, 9 * 1024 + 40}) {  // 10 slices are more than a block's warps.
     const Case one(GetParam(), 3, 5, depth);
     expect_same_bits(one.fused(GetParam()).view(), one.apart(GetParam()).view(),
                      std::to_string(depth));
@@ -183,7 +183,7 @@ TEST_P(GatedMmaTest, AllBlockShapesGiveTheSameBits) {
   }
 }
 
-TEST(GatedRowsTest, RowsForCodesMayBeRoundedBeforehand) {
+TEST(GatedRowsTest, RowsForLinearsOverCodesMayBeRoundedBeforehand) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (!kernel.takes_bf16) continue;
     Case one(kernel, 20, 13, 77);
@@ -193,7 +193,8 @@ TEST(GatedRowsTest, RowsForCodesMayBeRoundedBeforehand) {
   }
 }
 
-// Weights in codes are left out: over these the reference rounds rows to int8, as CPUs do.
+// Weights that are codes are left out: for them the reference rounds input rows to int8, as CPUs
+// do, but GPUs do not.
 TEST(GatedReferenceTest, KernelsAgreeWithTheReference) {
   for (const KernelEntry& kernel : kernels_of(Op::kGatedLinear)) {
     if (quantization(kernel.weight)) continue;

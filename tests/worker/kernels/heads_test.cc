@@ -11,7 +11,8 @@ struct Shape {
   bool transposed = false;
 };
 
-// Shapes around tiles of rows, lanes and pieces of columns, and a head of latent attention.
+// Sizes around tiles of rows, vectors and pieces of columns. The last two shapes are those of
+// latent attention.
 constexpr Shape kShapes[] = {
     {1, 1, 1, 1, 1},     {1, 3, 24, 24, 40},    {5, 3, 24, 24, 65},    {4, 2, 40, 33, 16},
     {9, 5, 17, 17, 130}, {3, 2, 576, 512, 128}, {2, 2, 128, 128, 512},
@@ -27,7 +28,7 @@ std::vector<Shape> shapes() {
   return both;
 }
 
-// The operands of head_linear, or of the others: x_dim and out_dim columns for each head.
+// The operands and the output of one of the four operators, with the sizes of a shape.
 struct HeadCase {
   std::vector<Matrix> in;
   Matrix out;

@@ -33,7 +33,7 @@ class Matrix {
       : bytes_(static_cast<size_t>(rows * (stride < 0 ? cols : stride) * dtype_bytes(dtype))),
         data_(new std::byte[bytes_]) {
     view_ = {data_.get(), rows, cols, stride < 0 ? cols : stride, dtype};
-    std::memset(data_.get(), 0xff, bytes_);  // NaN in every type.
+    std::memset(data_.get(), 0xff, bytes_);  // NaN in every floating-point type.
   }
   static Matrix random(int64_t rows, int64_t cols, uint32_t seed, DType dtype = DType::kF32,
                        int64_t stride = -1) {

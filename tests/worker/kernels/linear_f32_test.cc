@@ -17,8 +17,8 @@ TEST(LinearF32Test, EverySumIsOneChainInOrderOfK) {
   int tested = 0;
   for (const KernelEntry& kernel : kernels_of(Op::kLinear)) {
     if (kernel.weight != DType::kF32 || kernel.own_bits) continue;
-    // Sizes around the tiles for few and for many rows, and around the part of K that is read at a
-    // time.
+    // The numbers of rows are around the sizes of tiles; the depths are around the part of K that
+    // is read at a time.
     for (const int64_t rows : {1, 16, 17, 65}) {
       for (const int64_t depth : {1, 33, 129, 300}) {
         const Linear linear(kernel, rows, 67, depth);

@@ -63,8 +63,8 @@ TEST_P(LinearMmaTest, AllBlockShapesGiveTheSameBits) {
   }
 }
 
-TEST_P(LinearMmaTest, TilesAreTheSameInBothOrdersOfThreads) {
-  const Linear linear(GetParam(), 20, 40, 300);  // More units than stages.
+TEST_P(LinearMmaTest, BothOrdersOfThreadsGiveTheSameBits) {
+  const Linear linear(GetParam(), 20, 40, 300);  // More units of K than stages (buffers for units).
   for (const MmaBlocks blocks : {MmaBlocks::kStream32, MmaBlocks::kTile128}) {
     shim::set_order(shim::Order::kAscending);
     const Matrix late = linear.run_kernel(by(GetParam(), blocks));
@@ -84,7 +84,7 @@ TEST_P(LinearMmaTest, ARowHasTheSameBitsAloneAndAmongAnyNumberOfOthers) {
   }
 }
 
-// Tries rows at multiples of 16 bytes, and others.
+// Tries strides of rows that are multiples of 16 bytes, and one that is not.
 TEST_P(LinearMmaTest, TheStrideOfRowsChangesNoBit) {
   const KernelEntry& kernel = GetParam();
   Linear linear(kernel, 5, 24, 128);
@@ -108,7 +108,7 @@ uint16_t nearest_bf16(long double x) {
   return float_to_bf16(static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit)));
 }
 
-// A number of the weight as tensor cores multiply it: codes are rounded to bfloat16 once.
+// A number of the weight as tensor cores multiply it: a decoded number is rounded to bfloat16 once.
 float multiplied(const Weights& weight, int64_t n, int64_t col) {
   const TensorView& view = weight.view();
   const auto kind = quantization(view.dtype);
@@ -121,8 +121,8 @@ float multiplied(const Weights& weight, int64_t n, int64_t col) {
   return bf16_to_float(nearest_bf16(scale * rows.codes[n * view.cols + col] + minimum));
 }
 
-// Slices of 1024 start from zero. In each, 32 columns are two steps: the first four of every eight,
-// then the others.
+// The sum of each slice of 1024 columns starts from zero. A tensor core adds every 32 columns in
+// two steps: first the first four of every eight columns, then the other four.
 float canonical_sum(const Linear& linear, int64_t r, int64_t n, int min_exponent) {
   const int64_t depth = linear.x.view().cols;
   float total = 0;
@@ -178,7 +178,7 @@ TEST(LinearMmaOrderTest, MoreSlicesThanWarpsAreAddedInOrder) {
   }
 }
 
-TEST(LinearMmaBlocksTest, FewRowsStreamAndManyRowsUseTilesIfThereAreEnough) {
+TEST(LinearMmaBlocksTest, FewRowsAreStreamedAndManyRowsUseTilesIfThereAreEnoughTiles) {
   EXPECT_EQ(cuda_shim::mma_blocks(1, 4096), MmaBlocks::kStream8);
   EXPECT_EQ(cuda_shim::mma_blocks(9, 4096), MmaBlocks::kStream16);
   EXPECT_EQ(cuda_shim::mma_blocks(17, 4096), MmaBlocks::kStream32);
@@ -192,8 +192,8 @@ INSTANTIATE_TEST_SUITE_P(Shim, LinearMmaTest, testing::ValuesIn(mma_kernels()), 
 
 bool is_finite(uint16_t bits) { return (bits & 0x7f80) != 0x7f80; }
 
-// The value that lane 0's words hold for (row 0, columns 0 and 1) of step 0, from two codes and
-// their scale.
+// Decodes two codes with their scale: returns lane 0's word with columns 0 and 1 of row 0, for the
+// first step.
 template <DType kWeight>
 uint32_t unpacked(int first, int second, uint16_t scale, uint16_t minimum = 0) {
   cuda_shim::WeightWords<kWeight> words{};

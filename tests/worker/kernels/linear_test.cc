@@ -143,7 +143,7 @@ Linear some_rows(const KernelEntry& kernel, const Linear& whole, int64_t begin, 
 }
 
 TEST_P(LinearTest, ARowsBitsDoNotDependOnTheOtherRows) {
-  // The deeper product is cut into chunks if there are several tiles.
+  // On a CPU the deeper product is cut into chunks of K if there are several tiles of rows.
   for (const auto& [cols, depth] : {std::pair(70, 130), std::pair(33, 2600)}) {
     const Linear many(GetParam(), 100, cols, depth);
     const Matrix whole = many.run_kernel(GetParam());

@@ -30,7 +30,7 @@ std::vector<KernelEntry> wgmma_kernels(std::string_view begins) {
   return found;
 }
 
-// A kernel of the table with each number of rows per tile.
+// A kernel of the table with a fixed number of rows per tile.
 struct Variant {
   int tile_rows;
   KernelEntry kernel;
@@ -47,7 +47,7 @@ std::vector<Variant> variants_of(const KernelEntry& kernel) {
   return found;
 }
 
-// The same linear by mma.sync over the shim.
+// The kernel over the shim that computes the same linear by mma.sync.
 KernelEntry mma_of(const KernelEntry& kernel) { return by(kernel, MmaBlocks::kStream16); }
 
 struct Shape {
@@ -70,8 +70,8 @@ void expect_bits_of_mma(const KernelEntry& kernel, const Shape& s,
   }
 }
 
-// Ragged in every direction: a cluster without columns for its second block, rows that fill a part
-// of a tile, units that are not whole.
+// The shapes are ragged in every direction: the second block of a cluster has no columns, rows fill
+// a part of a tile, and units are not whole.
 TEST_P(LinearWgmmaKernelTest, EveryTileHasTheBitsOfMmaSync) {
   for (const Shape& s : {Shape{1, 1, 1}, Shape{70, 150, 100}, Shape{131, 17, 40}}) {
     expect_bits_of_mma(GetParam(), s, variants_of(GetParam()));
@@ -88,8 +88,9 @@ TEST(LinearWgmmaTest, SeveralTilesAndSlicesHaveTheBitsOfMmaSync) {
   }
 }
 
-// Late copies and early products find a read without a wait; early copies and late products find a
-// stage that is filled while a product reads it.
+// In one order of threads copies are late and products early, which shows a product that does not
+// wait for its copy. In the other order copies are early and products late, which shows a stage
+// that is filled while a product reads it.
 TEST(LinearWgmmaTest, BothOrdersOfThreadsGiveTheSameBits) {
   for (const char* const name : {"linear_wgmma_f16_", "linear_wgmma_q4m_"}) {
     const KernelEntry kernel = wgmma_kernels(name).back();  // The shim's.

@@ -88,7 +88,7 @@ TYPED_TEST(MmaTest, FragmentsFollowTheIsaAndAreAddedAsGpusDo) {
   }
 }
 
-TYPED_TEST(MmaTest, APairIsRoundedLikeEachOfItsNumbers) {
+TYPED_TEST(MmaTest, APairIsRoundedLikeEachOfItsTwoNumbers) {
   for (const float x : {1.0f, -3.14159f, 1.0f + 0x1p-8f, 1.0f + 0x1.8p-8f, 0x1p-20f, -0.0f}) {
     TypeParam one, other;
     narrow(x, one);
@@ -133,7 +133,7 @@ struct Copies {
   uint32_t first_alone[4 * kWarp], all[3][4 * kWarp];
 };
 
-// Copies three groups. The last one copies only the first 4 bytes of each 16.
+// Makes three groups of asynchronous copies. The last one copies only the first 4 bytes of each 16.
 __global__ void copy_kernel(Copies* copies) {
   auto* shared = reinterpret_cast<uint32_t*>(dynamic_shared());
   const unsigned at = 4 * threadIdx.x;

@@ -11,7 +11,8 @@ namespace {
 
 const int64_t kWidths[] = {1, 15, 16, 17, 31, 32, 33, 64, 2048};
 
-// Rows at these positions. If there are several sequences, row r belongs to sequence r.
+// A step with rows at the positions `at`. If there are several sequences, row r belongs to sequence
+// r.
 struct PositionedStep : StepView {
   explicit PositionedStep(const std::vector<int32_t>& at, std::vector<StepSequence> of = {{}})
       : own_positions(at), own_sequences(std::move(of)), own_rows(at.size()) {
@@ -57,7 +58,7 @@ TEST(RopeTableTest, ASequencesLengthChoosesItsFrequencies) {
   for (int r = 0; r < 5; ++r) EXPECT_NEAR(found.at(r, 3), std::sin(3 * own[r]), 1e-6) << r;
 }
 
-TEST(RopeTableTest, PositionsAreOwnOrHeldAfterThePrefixOrCountedFromItsEnd) {
+TEST(RopeTableTest, RopeUsesARowsPositionOrAHeldPositionOrCountsFromThePrefixsEnd) {
   const float inv_freq[] = {0.1f};
   PositionedStep step({0, 4, 5, 6, 9}, {{.prefix_rows = 5, .held_position = 3}});
   const std::vector<std::vector<int>> positions = {
@@ -97,7 +98,8 @@ TEST(RopeTableTest, DynamicScalingStretchesTheBaseOnlyBeyondTheOriginalLength) {
                               .dynamic_length = 100,
                               .dynamic_factor = 2,
                               .theta = 10000};
-  const Matrix found = rope_table(args, 1e-4, 3);  // Half an ulp of a frequency, times 350.
+  // The tolerance is half a unit in the last place of a frequency, times position 350.
+  const Matrix found = rope_table(args, 1e-4, 3);
   args.attrs.rope_table().dynamic_length = 0;
   const Matrix plain = rope_table(args, 1.5e-7);
   EXPECT_NEAR(found.at(1, 3), plain.at(1, 3), 1e-5);
@@ -131,7 +133,7 @@ TEST(PositionScaleTest, ARowHasTheScaleOfItsPositionOrTheLastScale) {
   }
 }
 
-TEST(PositionScaleTest, TheScaleIsTheLogarithmOfThePositionFromALengthOn) {
+TEST(PositionScaleTest, BeyondTheLengthTheScaleGrowsWithTheLogarithmOfThePosition) {
   PositionedStep step({0, 15, 16, 17, 1000, 32767, 16777215});
   const float factor = 1 / std::log(16.0f);
   const Matrix x = Matrix::random(7, 37, 1, DType::kF32, 40);

@@ -85,14 +85,14 @@ class DeviceLinear {
     static const std::vector<uint16_t> kUnits = pattern();
     return kUnits;
   }
-  // The number of the weight's type at `index` in filled() memory.
+  // The number at `index` of memory that filled() made, read in the weight's type.
   float number(int64_t index) const {
     if (kernel_.weight == DType::kBF16) return bf16_to_float(units()[index % kPatternUnits]);
     if (kernel_.weight == DType::kF16) return f16_to_float(units()[index % kPatternUnits]);
     const uint32_t low = units()[2 * index % kPatternUnits];
     return std::bit_cast<float>(uint32_t{units()[(2 * index + 1) % kPatternUnits]} << 16 | low);
   }
-  // The same numbers as rows, packed for the kernel.
+  // A weight whose rows have the numbers of filled() memory, packed for the kernel.
   DeviceMemory packed() {
     std::vector<std::byte> packed(static_cast<size_t>(kernel_.packed_bytes(cols_, depth_)));
     std::vector<float> rows(static_cast<size_t>(kPackRows * depth_));
@@ -209,7 +209,7 @@ const char* faulty(const KernelArgs& args) {
 TEST(SmallLinearTest, AKernelWhoseBitsDependOnTheRowsIsFound) {
   const std::unique_ptr<Device> host = host_device();
   KernelEntry kernel = linears_of(cuda_shim_kernels())[0];
-  kernel.weight = DType::kF16;  // Its sums are not checked.
+  kernel.weight = DType::kF16;  // expect_sums() does not check this type.
   kernel.run = faulty;
   testing::TestPartResultArray failures;
   {

@@ -57,7 +57,7 @@ std::vector<Matrix> inputs_of(const Shape& shape, uint32_t seed, int64_t rows) {
     return in;
   }
   add_rate(shape.heads * (shape.decay_by_row ? shape.k_dim : 1));
-  for (int i = 0; shape.changes && i < 2; ++i) {  // They are small: the state does not grow.
+  for (int i = 0; shape.changes && i < 2; ++i) {  // a and b are small: the state does not grow.
     add(shape.heads * shape.k_dim);
     const float length = 0.5f / std::sqrt(static_cast<float>(shape.k_dim));
     change(in.back(), [length](float x) { return x * length; });
@@ -282,7 +282,7 @@ TEST_P(RecurrentTest, BitsDoNotDependOnTheOtherSequencesOfTheBatch) {
   expect_same_bits(together[0].view(), alone[0].view(), "sequence 0");
 }
 
-TEST_P(RecurrentTest, ASlotsNextSequenceDoesNotSeeTheLastOne) {
+TEST_P(RecurrentTest, ASequenceDoesNotSeeThePreviousSequenceOfItsSlot) {
   const Shape shape = {.op = GetParam().op};
   Play play(shape);
   const std::vector<Matrix> first = play.run_all(GetParam(), 5);

@@ -35,7 +35,7 @@ std::vector<int32_t> pages_of(int64_t sequence) {
   return pages;
 }
 
-// The kernel of another operator for the same pages in the same table.
+// The kernel for `op` in the same table; for attention, the one with the same type of pages.
 KernelEntry beside(const KernelEntry& kernel, Op op) {
   const auto target = [](const KernelEntry& one) {
     return std::string_view(one.name).ends_with("_shim");
@@ -47,7 +47,7 @@ KernelEntry beside(const KernelEntry& kernel, Op op) {
   return {};
 }
 
-// Rows of two sequences, each from a given position on.
+// A step with rows of two sequences; each sequence continues at a given position.
 struct Rows {
   std::vector<int32_t> positions, sequence_of_row;
   std::vector<int32_t> pages[2] = {pages_of(0), pages_of(1)};

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// A matrix of rounded groups with exactly its bytes on the heap.
+// A matrix of rounded groups, in heap memory of exactly its size.
 struct Rounded {
   std::vector<RoundedGroup> groups;
   TensorView view;
@@ -93,7 +93,7 @@ TEST(RoundGroupsTest, PartsOfWholeGroupsHaveTheBytesOfTheWholeRow) {
 
 class RoundedLinearTest : public testing::TestWithParam<KernelEntry> {
  protected:
-  // Expects the same call with rows rounded beforehand to give the same bits.
+  // Expects that the call gives the same bits if its rows are rounded beforehand.
   static void expect_same(KernelArgs args, const std::string& what) {
     const KernelEntry& kernel = GetParam();
     const Matrix wanted(args.out[0].rows, args.out[0].cols);
@@ -149,7 +149,7 @@ TEST_P(RoundedLinearTest, RoundedRowsGiveTheBitsOfTheLinearThatRounds) {
   }
 }
 
-// Experts are left out; the same code lays out their rows.
+// expert_linear is left out: its rounded rows have the same layout as those of linear.
 class OneMatrixTest : public RoundedLinearTest {};
 
 TEST_P(OneMatrixTest, OnlyRowsThatAreNotFiniteBecomeNan) {

@@ -14,8 +14,8 @@
 namespace lockstep {
 namespace {
 
-// Copies of pieces of the host's memory on the device; one per piece, even if several operands use
-// it.
+// Device memory with copies of pieces of host memory. Each piece has one copy, even if several
+// operands use it.
 class Mirror {
  public:
   explicit Mirror(Device& device) : device_(device) {}
@@ -60,8 +60,8 @@ int64_t bytes_of(const TensorView& view) {
   return ((view.rows - 1) * view.stride + view.cols) * dtype_bytes(view.dtype);
 }
 
-// The index of the packed operand. It has packed_bytes for each matrix; experts have one matrix
-// each.
+// The index of the operand that is packed. It takes packed_bytes() for each of its matrices:
+// expert_linear has one matrix per expert, other operators have one.
 int weight_operand(Op op) {
   if (op == Op::kExpertLinear) return 2;
   return op == Op::kLinear || op == Op::kGatedLinear ? 1 : 0;

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Return an empty string, or the error.
+// This function and run_with_twin() return an empty string, or the error.
 std::string run_on_device(TrackedDevice& device, const KernelEntry& kernel, const KernelArgs& args);
 
 struct DeviceKernel {
@@ -22,7 +22,7 @@ struct DeviceKernel {
 std::string run_with_twin(const DeviceKernel& own, const DeviceKernel& twin,
                           const KernelArgs& args);
 
-// Empty, or a text that names an address outside of the device's memory.
+// Returns a text that names an address outside of the device's memory, or an empty string.
 std::string host_pointer_of(const TrackedDevice& device, const KernelArgs& args);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ namespace {
 
 class RunOnDeviceTest : public testing::Test {
  protected:
-  // The error of a call in which `change` sets one address to one of host memory.
+  // The error of a call in which `change` replaces one address by `host`, which is host memory.
   std::string error_of(const std::function<void(KernelArgs&, StepView&, void* host)>& change) {
     const DeviceMemory memory(device_, 4096);
     float host[8] = {};

@@ -14,7 +14,7 @@ bool has_kernel(Op op) {
   return schema_of(op).op != Op::kNone && schema_of(op).run_by == RunBy::kKernel;
 }
 
-// GPUs fuse these from operators that every back end has.
+// Operators that only GPUs have: the compiler fuses them from operators that every back end has.
 bool of_gpus_alone(Op op) { return op == Op::kRopeAttention || op == Op::kGatedLinear; }
 
 TEST(KernelTableTest, EveryOperatorThatComputesHasAPortableKernelAndAReference) {
@@ -40,7 +40,7 @@ TEST(KernelTableTest, NamesAreUniqueAndIncludeTheOperatorAndTheIsa) {
   }
 }
 
-TEST(KernelTableTest, TheBestKernelComesFirstAndNoneAboveTheIsaIsFound) {
+TEST(KernelTableTest, TheBestKernelComesFirstAndNoKernelAboveTheIsaIsFound) {
   for (int i = 0; i < kIsaCount; ++i) {
     const Isa isa = static_cast<Isa>(i);
     const KernelEntry* codes =
@@ -57,7 +57,7 @@ TEST(KernelTableTest, TheBestKernelComesFirstAndNoneAboveTheIsaIsFound) {
   }
 }
 
-TEST(KernelTableTest, OnlyLinearsThatTilesCanMultiplyUseThem) {
+TEST(KernelTableTest, LinearsUseTilesAndOtherOperatorsDoNot) {
   const auto isa_of = [](Op op, DType weight, DType activation) {
     return find_kernel(cpu_kernels(), op, weight, activation, Isa::kAmx)->isa;
   };
@@ -87,7 +87,7 @@ TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   EXPECT_NE(find(Op::kRopeTable, DType::kNone, DType::kNone), nullptr);
 }
 
-TEST(KernelTableTest, RoundedRowsUseTheKernelThatRoundsThem) {
+TEST(KernelTableTest, AKernelThatRoundsRowsAlsoTakesRoundedRows) {
   for (const Op op : {Op::kLinear, Op::kExpertLinear}) {
     for (const DType weight : {DType::kQ8, DType::kQ4, DType::kQ4M}) {
       const auto* rounds = find_kernel(cpu_kernels(), op, weight, DType::kF32, Isa::kAvx2);

@@ -96,7 +96,7 @@ class Connection {
     EXPECT_TRUE(message.has_value()) << "the worker has ended";
     return message.value_or(cluster::WorkerMessage());
   }
-  // The next message except load progress; *loaded: whether there was any.
+  // The next message except load progress; *loaded: whether load progress came before it.
   cluster::WorkerMessage reply(bool* loaded = nullptr) {
     cluster::WorkerMessage message = next();
     if (loaded != nullptr) *loaded = message.has_progress();

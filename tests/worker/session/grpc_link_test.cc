@@ -82,14 +82,14 @@ class TestServer : public cluster::Cluster::Service {
   const TempFolder folder_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex mutex_;
-  std::map<std::string, std::string> worker_nonces_;  // By our nonce: joins may overlap.
+  std::map<std::string, std::string> worker_nonces_;  // By the server's nonce: joins may overlap.
   std::set<std::string> seen_;
 };
 
 constexpr char kToken[] = "the token";
 
-// Forms a group with the one worker that connects, runs steps until `go_on` is false or the worker
-// fails, and closes the stream.
+// Forms a group with the one worker that connects, runs steps until go_on() returns false or the
+// worker fails, and closes the stream.
 class Coordinator final : public TestServer {
  public:
   explicit Coordinator(std::function<bool(int step)> go_on)
@@ -98,7 +98,7 @@ class Coordinator final : public TestServer {
   }
   ~Coordinator() override { end(); }
 
-  // The failure that the worker sent, if any, after it has hung up.
+  // Waits until the worker has hung up; returns the failure that the worker sent, or "".
   std::string failure() {
     end();
     return failure_;
@@ -150,7 +150,7 @@ class Coordinator final : public TestServer {
   std::string failure_;
 };
 
-// A worker that serves over this link until it ends.
+// Runs a worker that dials `address`; returns how its session ended.
 absl::Status run_session(const std::string& address, const std::string& token,
                          const Backend& backend) {
   const WorkerProcessOptions options{.token = token, .threads = 1, .weight_cache = "off"};
@@ -170,12 +170,13 @@ class FaultyDevice final : public WrappedDevice {
   std::atomic<bool> fault{false};
 };
 
-// The result of a worker whose device fails in step `faulty_step`, if that is run.
+// Runs a worker through three steps, and returns how its session ended. Its device fails in step
+// `faulty_step` if there is such a step.
 absl::Status run_worker(int faulty_step, std::string* failure) {
   auto device = std::make_unique<FaultyDevice>();
   FaultyDevice& faulty = *device;
   Backend backend = late_backend();
-  // Kernels are queued on their own device.
+  // Each kernel is queued on the device in its arguments, so this device may replace the table's.
   backend.device = std::move(device);
   Coordinator coordinator([&](int step) {
     faulty.fault = step == faulty_step;

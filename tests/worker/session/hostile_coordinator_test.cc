@@ -59,7 +59,7 @@ TEST(HostileCoordinatorTest, HostileAssignmentsAreRefusedAndTheWorkerSurvives) {
   }
   EXPECT_THAT(worker.failure(assign(0, layer_program())).message(),
               HasSubstr("epoch must be 1 or more"));
-  // Large valid numbers mean as much as is available.
+  // A number of pages that is too large is valid: it means as many pages as fit.
   cluster::CoordinatorMessage message = assign(++epoch, layer_program());
   message.mutable_assignment()->set_max_pages(kHuge);
   message.mutable_assignment()->set_kv_memory_bytes(1 << 20);

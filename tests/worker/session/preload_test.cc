@@ -235,7 +235,7 @@ TEST(PreloadingSessionTest, APreloadAfterARankKeepsTheRanksWeights) {
   EXPECT_FALSE(loaded);
 }
 
-TEST(PreloadingSessionTest, APreloadWithoutRoomFailsInOneLineAndTheWorkerStays) {
+TEST(PreloadingSessionTest, APreloadWithTooLittleMemoryFailsInOneLineAndTheWorkerStays) {
   PersistentWorker persistent;
   Connection worker(&persistent);
   cluster::CoordinatorMessage message = preload_of(1, layer_program());

@@ -195,7 +195,8 @@ TEST_F(SessionCoreTest, ProgressOnlyGrowsWithinAnEpochAndIsComparableInSteps) {
     tick(heartbeat_stats);
     return last_;
   };
-  load_and_start(1);  // It has loaded a lot; a peer may have kept its weights.
+  // In steps, progress does not count what was loaded: a peer may have loaded nothing.
+  load_and_start(1);
   EXPECT_EQ(beat({.load_progress = 1'000'000, .instructions = 0}).heartbeat().progress(),
             kStepsProgress);
   on(assignment(2));  // The counters are still those of the last epoch.

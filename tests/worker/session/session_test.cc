@@ -74,7 +74,7 @@ TEST(SessionTest, AnAbortReachesARankThatWaitsInACollectiveAndItsWeightsAreKept)
   pair.a.send(assign(2, shared_layer_program(0, 2), group));
   pair.b.send(assign(2, shared_layer_program(1, 2), group));
   for (Connection* one : {&pair.a, &pair.b}) {
-    const cluster::WorkerMessage message = one->next();  // Nothing was loaded.
+    const cluster::WorkerMessage message = one->next();  // No load progress comes before Ready.
     EXPECT_TRUE(message.has_ready()) << message.ShortDebugString();
     EXPECT_EQ(message.epoch(), 2u);
   }
@@ -105,7 +105,7 @@ TEST(SessionTest, WeightsOutliveTheConnection) {
   EXPECT_TRUE(second.next().has_result());
 }
 
-TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNone) {
+TEST(SessionTest, AnotherProgramWithTheSameWeightsReadsNoWeights) {
   PersistentWorker persistent;
   Connection worker(&persistent);
   bool loaded = false;

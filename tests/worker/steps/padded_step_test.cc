@@ -103,7 +103,7 @@ TEST(PaddedStepTest, APaddedStepEndsWithRowsOfTheSparePageAndSlot) {
   EXPECT_EQ(found->outputs[3].seed, 0u);
 }
 
-TEST(PaddedStepTest, APaddedStepContainsNothingOfTheLastOne) {
+TEST(PaddedStepTest, APaddedStepContainsNothingOfThePreviousStep) {
   PaddedStep padded(limits_of(64, 8, 8));
   padded.use(kRoom);
   Step eight(8, 8), five(5, 5);

@@ -95,7 +95,8 @@ TEST(WarmUpTest, WarmUpRunsKernelsWithTheRequestedRowsUpToTheLimit) {
   EXPECT_EQ(progress.instructions.load(), 0u);
 }
 
-// Otherwise a coordinator would consider the worker stuck: a kernel's first use may take seconds.
+// A kernel's first use may take seconds. Without progress a coordinator would consider the worker
+// stuck.
 TEST(WarmUpTest, EachKernelCountsAsLoadProgress) {
   const Backend cold = late_backend();
   Backend warm = late_backend();
@@ -106,7 +107,7 @@ TEST(WarmUpTest, EachKernelCountsAsLoadProgress) {
   EXPECT_GE(with.load.load(), without.load.load() + 10);
 }
 
-// At its first use the kernel takes all memory except that for this many pages.
+// The number of pages whose memory take_memory() leaves free when it first runs.
 constexpr int64_t kPagesLeft = 10;
 DeviceMemory taken;
 Device* taken_of = nullptr;
@@ -118,14 +119,15 @@ const char* take_memory(const KernelArgs& args) {
   return Changed::original(args);
 }
 
-TEST(WarmUpTest, MemoryOfAKernelsFirstUseIsNotCountedAsRoomForPages) {
+TEST(WarmUpTest, MemoryThatAKernelTakesAtItsFirstUseIsNotCountedForPages) {
   Changed changed(Op::kLinear, take_memory);
   taken_of = changed.backend.device.get();
   const program::Program program = layer_program();
   bytes_left = kPagesLeft * page_bytes_of(program, *bind(program, changed.backend));
   auto worker = load(changed.backend);
   ASSERT_EQ(message_of(worker.status()), "");
-  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);  // It counts what the kernel will take.
+  // Without a warm-up, the memory that the kernel will take counts as free.
+  EXPECT_GT((*worker)->pages_possible(), kPagesLeft);
   worker->reset();
   changed.backend.warm_up_rows = {1};
   worker = load(changed.backend);
@@ -160,7 +162,7 @@ class FaultyDevice final : public WrappedDevice {
   }
 };
 
-TEST(KernelFaultTest, AFaultNamesItsKernelIfEachIsChecked) {
+TEST(KernelFaultTest, AFaultNamesItsKernelIfEachKernelIsChecked) {
   for (const bool checks : {false, true}) {
     faulted = false;
     Changed changed(Op::kRmsNorm, fault);

@@ -132,7 +132,7 @@ TEST(MappedWeightTest, AMisalignedEmbeddingIsLoaded) {
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof(length));
-  const std::string header = bytes.substr(8, length) + " ";  // It shifts all tensors by one byte.
+  const std::string header = bytes.substr(8, length) + " ";  // Moves all tensors by one byte.
   const std::string data = bytes.substr(8 + length);
   std::ofstream(path, std::ios::binary) << safetensors_bytes(header, data);
   EXPECT_TRUE(stays_in_memory(model.program, model.open()));

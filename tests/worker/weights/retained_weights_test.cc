@@ -146,7 +146,7 @@ TEST_F(RetainedWeightsTest, PanelsOfPairsAreReusedIfBothHalvesHaveTheSameRows) {
   EXPECT_EQ(read(before, gate_up(160, 320, false)), all_);
 }
 
-// This is like q, k and v in one weight: a panel may have rows of several.
+// An example is a weight with the rows of q, k and v: a panel may have rows of two of them.
 TEST_F(RetainedWeightsTest, PanelsOfSeveralPiecesAreReusedIfAllTheirRowsAreTheSame) {
   const auto fused = [](int64_t q_begin, int64_t q_end, int64_t k_begin, int64_t k_end) {
     Slice slice;

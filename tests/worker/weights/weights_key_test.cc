@@ -90,7 +90,8 @@ TEST(WeightsKeyTest, ARewrittenFileIsAnotherSource) {
   EXPECT_NE(key, key_of(source.program, source.open()));
 }
 
-// An image pulled again, or a copy by `cp -p`: the inode differs, perhaps the device, too.
+// If an image is pulled again or a file is copied by `cp -p`, the inode differs, and perhaps the
+// device.
 TEST(WeightsKeyTest, ACopyWithTheSameTimesIsTheSameSource) {
   const Source source;
   const std::string key = key_of(source.program, source.open());

@@ -42,7 +42,7 @@ constexpr KernelEntry kSymmetric{
 constexpr KernelEntry kWithMinimum{
     .op = Op::kLinear, .weight = DType::kQ4M, .pack = fake_pack<true>, .packed_bytes = fake_bytes};
 
-// One weight [rows, cols] of that kernel.
+// One weight [rows, cols] for one of the fake kernels.
 struct Case {
   program::Program program;
   Bindings bindings;

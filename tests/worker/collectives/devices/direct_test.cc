@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives between devices that reach each other's memory: ranks are threads of one process, or
-// processes. Also the fallback, and its message, if devices do not reach each other's memory.
+// Collectives between devices that reach each other's memory. The ranks are threads of this process
+// or separate processes. If devices do not reach each other's memory, there is a fallback and a
+// message that says why.
 #include "worker/collectives/devices/direct.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +68,7 @@ struct Met {
   std::vector<CollectiveChoice> choices;
 };
 
-// Each rank has its own thread.
+// Runs `work` on every rank, each on its own thread, after the ranks have met.
 Met meet(const std::vector<StreamOptions>& options, const Work& work,
          std::chrono::milliseconds timeout = kPatience) {
   const int ranks = static_cast<int>(options.size());
@@ -132,7 +133,7 @@ TEST(DirectCollectiveTest, ALargeGatherUsesTheFallbackAndALargeSumDoesNot) {
             }).results);
 }
 
-// ExchangeTest checks the bits.
+// ExchangeNormTest checks the bits of the fused norm.
 TEST(DirectCollectiveTest, ANormIsFusedWithASumThatIsNotSplitAmongRanks) {
   expect_ok(meet(own_devices(3), [](Collective& collective, Device& device) -> absl::Status {
               constexpr int64_t kCols = 1024;
@@ -162,7 +163,7 @@ TEST(DirectCollectiveTest, NoNormIsFusedWithASumThroughTheHost) {
   EXPECT_FALSE(*collective->reduce_add_norm({}));
 }
 
-TEST(DirectCollectiveTest, AllRanksFallBackAndGiveTheSameReasonIfOneCannotReachAPeer) {
+TEST(DirectCollectiveTest, AllRanksFallBackAndGiveTheSameReasonIfOneRankCannotReachAPeer) {
   struct Case {
     std::function<void(StreamOptions&)> spoil;
     std::string said;

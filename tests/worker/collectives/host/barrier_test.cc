@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits, one call at a time: which rank wakes which, and how the wait is counted.
+// Ranks that wait at a barrier: which rank wakes the sleeping ones, and how the time of a wait is
+// counted.
 #include "worker/collectives/host/barrier.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ class BarrierTest : public testing::Test {
     for (int rank = 0; rank < ranks; ++rank) ranks_.emplace_back(region_->header(), rank);
   }
 
-  // `rank` arrives and waits on its own thread; it sleeps when this returns.
+  // `rank` arrives and waits on its own thread. When this function returns, the rank sleeps.
   std::thread sleeper(int rank, absl::Status* status, int64_t* wait_ns) {
     std::thread thread([=, this] {
       ranks_[rank].arrive();
@@ -39,7 +40,7 @@ class BarrierTest : public testing::Test {
   int64_t wait_ns_ = 0;
 };
 
-TEST_F(BarrierTest, OnlyTheLastToArriveWakesASleeper) {
+TEST_F(BarrierTest, OnlyTheLastRankToArriveWakesASleeper) {
   std::thread thread = sleeper(0, &status_, &wait_ns_);
   const uint32_t before = doorbell();
   ranks_[1].arrive();
@@ -78,7 +79,7 @@ TEST_F(BarrierTest, ADeadlineNamesTheRanksThatDidNotArrive) {
       absl::IsDeadlineExceeded(ranks_[3].wait(Clock::now() + std::chrono::hours(1), &wait_ns_)));
 }
 
-TEST_F(BarrierTest, WaitTimeIsCountedAndTheLastToArriveDoesNotWait) {
+TEST_F(BarrierTest, WaitTimeIsCountedAndTheLastRankToArriveDoesNotWait) {
   constexpr std::chrono::milliseconds kPause(20);
   std::thread thread = sleeper(0, &status_, &wait_ns_);
   std::this_thread::sleep_for(kPause);  // Rank 0 waits at least this long.

@@ -56,7 +56,7 @@ class RendezvousTest : public ::testing::Test {
             .collective_timeout = kPatience};
   }
 
-  // A process that meets the others and runs `body`.
+  // Starts a process that meets the other ranks and runs `body`.
   std::unique_ptr<Child> start(
       const MeetArgs& args, const std::function<absl::Status(Collective&)>& body = nullptr) const {
     return std::make_unique<Child>([args, body]() -> absl::Status {
@@ -174,7 +174,7 @@ TEST_F(RendezvousTest, AKilledRankIsNamedByTheOthers) {
 
 TEST_F(RendezvousTest, AStoppedRankCausesADeadlineAndFindsTheGroupEnded) {
   MeetArgs first = args(0, 2);
-  first.collective_timeout = milliseconds(3000);  // No running rank is this late.
+  first.collective_timeout = milliseconds(3000);  // A rank that runs is never so late.
   const auto stopped = start(args(1, 2), sum_for_ever);
   const auto group = meet_in_shared_memory(first);
   ASSERT_TRUE(group.ok()) << group.status();
@@ -202,7 +202,7 @@ TEST_F(RendezvousTest, AnAbortReachesRanksThatSleepInOtherProcesses) {
   EXPECT_TRUE(absl::IsAborted(other->result()));
 }
 
-TEST_F(RendezvousTest, ProcessesThatDoNotBelongAreRefusedAndTheOthersMeet) {
+TEST_F(RendezvousTest, ProcessesThatDoNotBelongToTheGroupAreRefusedAndTheRanksMeet) {
   const auto first = start(args(0, 3), sum_once);
   const int early = join_raw(1, 3);
   MeetArgs wrong = args(2, 3);
@@ -292,8 +292,8 @@ TEST_F(RendezvousTest, ARankThatDiedInTheMeetingMayRejoin) {
 TEST_F(RendezvousTest, ADeadlineNamesTheRanksThatNeverArrived) {
   Child first([this]() -> absl::Status {
     MeetArgs meeting = args(0, 4);
-    // The clock stands still until rank 2 has sent its Hello. Some reads of the clock later the
-    // timeout is over; by then the Hello was received.
+    // Rank 0's clock stands still until rank 2 has sent its Hello. After ten more readings the
+    // clock shows that the timeout is over; by then rank 0 has received the Hello.
     std::atomic<bool> sent = false;
     int looks = 0;
     meeting.now = [&] {

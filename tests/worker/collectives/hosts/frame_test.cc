@@ -63,8 +63,8 @@ std::string written(FrameWriter& writer, size_t max) {
   return stream;
 }
 
-// Gives the reader as much of the stream as it accepts. Returns its error, or the rest of the
-// stream.
+// Gives the reader as much of the stream as it accepts, at most `max` bytes at a time. Returns the
+// reader's error, or the bytes that the reader did not need.
 absl::StatusOr<std::string> feed(FrameReader& reader, std::string stream, size_t max) {
   while (!reader.done() && !stream.empty()) {
     std::array<iovec, 3> parts;
@@ -116,7 +116,7 @@ TEST(FrameTest, AMiddlePartOfAPieceCanBeSent) {
   EXPECT_EQ(sent, got);
 }
 
-TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheLaterOnes) {
+TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesLaterFrames) {
   constexpr Goodbye kWhy{.failure = Failure::kGone, .number = 5};
   for (const int64_t begun : {0, 1, 200}) {  // The bytes already sent of the first of three frames.
     SCOPED_TRACE(begun);
@@ -141,7 +141,7 @@ TEST(FrameTest, AGoodbyeFollowsTheStartedFrameAndReplacesTheLaterOnes) {
   }
 }
 
-TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInsteadOfTheSecond) {
+TEST(FrameTest, AGoodbyeBetweenTwoCallsIsReadInsteadOfTheSecondCall) {
   Matrix from(2, 40, 50), to(2, 40, 50);
   FrameWriter writer;
   FrameReader reader;
