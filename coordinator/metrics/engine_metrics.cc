@@ -165,7 +165,7 @@ std::string EngineMetrics::text(const EngineStats& stats, const ServerCounts& co
   add_resumable(counts.resumable, &families);
   add_totals(stats, &families);
   add_refused(stats.refused, counts.too_long_waits, &families);
-  add_counter("unknown_fields_total", "Unknown fields of requests, which were ignored.",
+  add_counter("unknown_fields_total", "Unknown fields of requests, ignored or refused.",
               static_cast<double>(counts.unknown_fields), &families);
   add_counter("log_lines_dropped_total",
               "Log lines that were dropped because the log is read too slowly.",
@@ -273,7 +273,7 @@ void EngineMetrics::add_totals(const EngineStats& stats, Families* families) con
 void EngineMetrics::add_refused(const QueueLoad& refused, int64_t too_long_waits,
                                 Families* families) const {
   MetricFamily rejections =
-      family("admission_rejections_total", "Requests refused by a bound of the queue, by bound.",
+      family("admission_rejections_total", "Requests that a bound of the queue refused or removed.",
              MetricType::Counter);
   for (const auto& [reason, count] :
        {std::pair{"max_num_queued_reqs", refused.requests + refused.choices},

@@ -64,13 +64,13 @@ constexpr Field kFields[] = {
     {"truncation_side", kAll, "truncation_side", scalar,
      "`left` (default): the last tokens stay; `right`"},
     {"return_token_strs", kTokenize, "", flag<&ApiRequest::return_token_strs>,
-     "Each token's text as well, up to 262144"},
+     "Also the text of each token, for up to 262144 tokens"},
     // ---- Sampling ----
     {"n_predict", kAll, "max_tokens", scalar_or_all, "llama.cpp's `max_tokens`; -1: no limit"},
     {"max_new_tokens", kAll, "max_tokens", scalar, "Another name of `max_tokens`"},
     {"max_tokens", kAll, "max_tokens", scalar,
      "Default: `--max-tokens-default`; else 16 for completions, for others the model's default, "
-     "else the rest of the context. An answer also ends with the context"},
+     "else the rest of the context. An answer also ends when the context is full"},
     {"max_completion_tokens", kChat, "max_tokens", scalar, "Overrides max_tokens"},
     {"max_output_tokens", kResponses, "max_tokens", scalar, "Overrides max_tokens"},
     {"min_tokens", kAll, "min_tokens", scalar, ""},
@@ -89,7 +89,8 @@ constexpr Field kFields[] = {
     {"ignore_eos", kAll, "ignore_eos", scalar, ""},
     {"allowed_token_ids", kAll, "allowed_ids", allowed_token_ids, "No other token is sampled"},
     {"bad_words", kAll, "bad_words", bad_words, "Words that the answer must not contain"},
-    {"priority", kAll, "priority", scalar, "Lower is served first; below 0 only if allowed"},
+    {"priority", kAll, "priority", scalar,
+     "Lower numbers are served first; below 0 only if the API key allows it"},
     {"cache_salt", kAll, "cache_salt", scalar, "Cached prompts are reused only for the same salt"},
     // ---- The answer's form ----
     {"stream", kAll, "", flag<&ApiRequest::stream>, "gRPC always streams"},
@@ -99,7 +100,8 @@ constexpr Field kFields[] = {
     {"stream_options", kAll, "", stream_options,
      "`include_usage`, and with it `continuous_usage_stats`: usage so far in every chunk. It has "
      "no effect for responses"},
-    {"logprobs", kBoth, "logprobs", logprobs, "A number for completions, true for chat"},
+    {"logprobs", kBoth, "logprobs", logprobs,
+     "Completions: a number of tokens; chat: true or false"},
     {"include", kResponses, "", include, "`message.output_text.logprobs`; others are ignored"},
     {"top_logprobs", kTalks, "logprobs", top_logprobs, "With `logprobs`, or with `include`"},
     {"logprob_token_ids", kBoth, "logprob_ids", logprob_token_ids,
