@@ -60,7 +60,8 @@ class ServedPorts {
   std::string names() const;
   // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
-  // Closes idle connections; answers that have begun continue. The operator's port is not affected.
+  // Closes idle connections; answers that have begun continue, over HTTP and gRPC. The operator's
+  // port is not affected.
   void drain();
   // Waits a short time for the ends of these answers over HTTP.
   void wait_answered();
