@@ -283,6 +283,8 @@ BROKEN = [
     ("readiness_outlasts_the_grace", "cpu-cluster",
      lambda m: server(m)["readinessProbe"].update(failureThreshold=2)),
     ("readiness_outlasts_the_grace", "lws", lambda m: config(m).update(LOCKSTEP_GRACE_MS="20000")),
+    ("readiness_outlasts_the_grace", "lws", lambda m: group(m)["leaderTemplate"][
+        "spec"]["initContainers"][0]["readinessProbe"].update(failureThreshold=2)),
     ("arguments_are_in_help", "cpu-cluster",
      lambda m: worker_config(m).update(LOCKSTEP_HEALTH_PORT="8081")),
     ("arguments_are_in_help", "lws",

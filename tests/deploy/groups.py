@@ -87,13 +87,18 @@ def workers_find_the_coordinator(manifest, server):
 
 
 def readiness_outlasts_the_grace(manifest, server):
-    """The server keeps requests while a lost worker returns, so services must keep its pod."""
+    """The server keeps requests while a lost worker returns, so services must keep its pod. That is
+    ready if all its containers are."""
     for template, container in manifest.running("serve"):
         grace_s = int(manifest.variables(container).get("LOCKSTEP_GRACE_MS", "1500")) / 1000
-        probe = container["readinessProbe"]
-        stays_s = probe["periodSeconds"] * (probe["failureThreshold"] - 1)
-        if stays_s <= grace_s:
-            yield f"{template.name}: must stay ready for more than {grace_s} s, found {stays_s}"
+        for each in template.containers():
+            if "readinessProbe" not in each:
+                continue
+            probe = each["readinessProbe"]
+            stays_s = probe["periodSeconds"] * (probe["failureThreshold"] - 1)
+            if stays_s <= grace_s:
+                yield (f"{template.name}: {each['name']}: must stay ready for more than {grace_s} "
+                       f"s, found {stays_s}")
 
 
 def volume_of(template, container, path):

@@ -33,6 +33,9 @@ class PublicServer {
 
   // The bound address: "127.0.0.1:40123".
   const std::string& address() const { return server_->address(); }
+  // Clients open no more calls on their connections; open calls continue. A call on a later
+  // connection is answered.
+  void drain() { server_->drain(); }
 
  private:
   PublicServer(const ServedModel& served, TaskPool* pool);

@@ -83,6 +83,9 @@ struct Http2Callbacks {
   }
   static int on_frame(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* connection) {
     if (frame->hd.type == NGHTTP2_SETTINGS) of(connection).deadline_ = kNever;
+    if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) {
+      of(connection).end_drain();
+    }
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
     Http2Stream* const stream = of(connection).find(frame->hd.stream_id);
     if (stream == nullptr) return 0;
@@ -192,9 +195,17 @@ void Http2Connection::drain() {
   flush();
 }
 
-// The client opens no more streams; nghttp2 ends the connection after the last one.
+// The client opens no more streams after it has read the notice. Streams that it opened before are
+// still answered: it has opened all of them when it answers the PING.
 void Http2Connection::begin_drain() {
   if (std::exchange(is_draining_, true)) return;
+  nghttp2_submit_shutdown_notice(session_);
+  nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr);
+}
+
+// nghttp2 ends the connection after the last stream.
+void Http2Connection::end_drain() {
+  if (!is_draining_ || std::exchange(is_drained_, true)) return;
   nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
                         nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
                         nullptr, 0);

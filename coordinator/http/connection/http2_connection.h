@@ -58,6 +58,7 @@ class Http2Connection final : public IoConnection,
   void begin_stream(int32_t stream);
   void end_stream(int32_t stream);
   void begin_drain();
+  void end_drain();
 
   void wait_readable();
   void wait_writable();
@@ -86,7 +87,8 @@ class Http2Connection final : public IoConnection,
   std::string out_;         // Bytes to be sent, beginning at sent_.
   size_t sent_ = 0;
   bool is_closed_ = false;
-  bool is_draining_ = false;  // GOAWAY was submitted.
+  bool is_draining_ = false;  // The notice of a GOAWAY was submitted.
+  bool is_drained_ = false;   // The last GOAWAY was submitted.
   bool is_kept_ = false;
   bool is_shaken_ = false;  // The handshake is done, and ALPN was checked.
   bool read_armed_ = false;

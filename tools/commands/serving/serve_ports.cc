@@ -292,6 +292,7 @@ std::string ServedPorts::names() const {
 
 void ServedPorts::drain() {
   if (http_ != nullptr) http_->drain();
+  if (grpc_ != nullptr) grpc_->drain();
 }
 
 void ServedPorts::wait_answered() {

@@ -60,8 +60,8 @@ class ServedPorts {
   std::string names() const;
   // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
-  // Closes idle HTTP connections of clients; answers that have begun continue. The gRPC port and
-  // the operator's port are not affected.
+  // Closes idle connections of clients; answers that have begun continue, over HTTP and gRPC. The
+  // operator's port is not affected.
   void drain();
   // Waits until all answers over HTTP have ended, for at most a second.
   void wait_answered();

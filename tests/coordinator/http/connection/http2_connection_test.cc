@@ -109,8 +109,10 @@ TEST(Http2ConnectionTest, DrainingEndsOpenStreamsAndThenTheConnection) {
   server.server().drain();
   unused.wait_until_closed();
   EXPECT_TRUE(unused.is_going_away());
-  const int32_t refused = client.get("/quick");  // The client has not read the GOAWAY yet.
-  EXPECT_EQ(client.wait(refused).reset, 7);      // REFUSED_STREAM: by the GOAWAY.
+  // The client has not read the GOAWAY yet. If the server ignored the request, the client had to
+  // send it again, and grpc 1.51 never ends a call that it sends again to no avail.
+  EXPECT_EQ(client.wait(client.get("/quick")).body, "quick");
+  EXPECT_TRUE(client.is_going_away());
   client.send_body(half, " whole", /*is_last=*/true);
   EXPECT_EQ(client.wait(half).body, "half whole");
   exchange->respond({.body = "held"});
@@ -119,7 +121,7 @@ TEST(Http2ConnectionTest, DrainingEndsOpenStreamsAndThenTheConnection) {
   streaming->wake();
   EXPECT_EQ(client.wait(streamed).body, "streamed");
   client.wait_until_closed();
-  EXPECT_EQ(server.counts().requests, 5);
+  EXPECT_EQ(server.counts().requests, 6);
 }
 
 TEST(Http2ConnectionTest, AConnectionWithoutARequestBeforeADrainGetsOneAnswer) {

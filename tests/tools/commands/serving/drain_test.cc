@@ -2,6 +2,7 @@
 // The end of `lockstep serve` as its clients see it: SIGTERM under load.
 #include <csignal>
 
+#include "tests/support/network/http2_client.h"
 #include "tests/support/processes/server.h"
 
 namespace lockstep::testing {
@@ -53,6 +54,20 @@ TEST(DrainTest, SigtermFinishesStreamsAndRefusesNewOnes) {
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(held.tokens(), 8 * 900);
   EXPECT_EQ(server.process().wait(), 0) << server.process().err();
+}
+
+// A client with a connection to a server that drains would be refused until the last answer's end,
+// although another server may be ready.
+TEST(DrainTest, SigtermSendsClientsOfGrpcToAnotherServer) {
+  Server server({"--workers", "2"});
+  OpenCall held(server, long_story(8));
+  Http2Client idle(server.address());
+  EXPECT_EQ(idle.wait(idle.get("/")).status, 200);
+  server.process().signal(SIGTERM);
+  idle.wait_until_closed();
+  EXPECT_TRUE(idle.is_going_away());
+  const grpc::Status status = held.finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 TEST(DrainTest, SighupAlsoDrains) {
