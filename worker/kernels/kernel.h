@@ -96,6 +96,7 @@ struct OutputSpec {
   int64_t raw_top_found = 0;
   bool want_noisy = false;  // True: fill `noisy`, the best of the slice.
   Candidate noisy;
+  int32_t slices_done = 0;          // For the kernel alone: 0 before and after it.
   BlockSum* edited_sums = nullptr;  // One per block of kVocabBlock ids of this slice, or null.
   BlockSum* raw_sums = nullptr;
   float* logits = nullptr;  // The slice's raw logits, or null.

@@ -49,8 +49,8 @@ void visit_pointers_in_arrays(const StepView& step, const Visit& visit) {
   }
   for (int64_t i = 0; i < step.output_count; ++i) {
     const auto& [temperature, seed, position, edits, edit_count, mask, top, top_count, top_found,
-                 raw_top, raw_top_count, raw_top_found, want_noisy, noisy, edited_sums, raw_sums,
-                 logits] = step.outputs[i];
+                 raw_top, raw_top_count, raw_top_found, want_noisy, noisy, slices_done, edited_sums,
+                 raw_sums, logits] = step.outputs[i];
     visit("edits", edits);
     visit("mask", mask);
     visit("top", top);

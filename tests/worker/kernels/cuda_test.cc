@@ -317,6 +317,38 @@ TEST(DeviceStepTest, AStepWithoutRowsAndOutputsIsValid) {
   EXPECT_EQ(on_device.give(empty), nullptr);
 }
 
+// A graph's replay copies no requests in.
+TEST(DeviceStepTest, ARepeatedCallOfTopCandidatesGivesTheSameAnswers) {
+  const std::unique_ptr<Device> device = host_device();
+  const KernelEntry kernel = *find_kernel(cuda_shim_kernels(), Op::kTopCandidates, DType::kNone,
+                                          DType::kF32, Isa::kPortable);
+  const Matrix logits = Matrix::random(2, 5000, 1);
+  std::vector<Candidate> top(70);
+  std::vector<OutputSpec> requests{2};
+  requests[0] = {.temperature = 0.8f, .want_noisy = true};
+  requests[1] = {.top = top.data(), .top_count = 70};
+  StepView step{.outputs = requests.data(), .output_count = 2};
+  DeviceStep on_device(*device, {.page_tokens = 16, .vocab = 5000, .slice_columns = 5000});
+  KernelArgs args{.attrs = TopCandidatesAttrs{}, .step = on_device.take(step)};
+  args.in[0] = logits.view();
+  const DeviceMemory scratch(*device, scratch_bytes(kernel, args, 1));
+  args.scratch = scratch.data();
+  int32_t winner = -1;
+  for (int call = 0; call < 3; ++call) {
+    for (int64_t i = 0; i < 2; ++i) args.step->outputs[i].top_found = -1;
+    args.step->outputs[0].noisy = {};
+    std::memset(scratch.data(), 0xff, static_cast<size_t>(scratch.bytes()));
+    ASSERT_EQ(kernel.run(args), nullptr);
+    EXPECT_EQ(args.step->outputs[0].slices_done, 0);
+    ASSERT_EQ(on_device.give(step), nullptr);
+    EXPECT_EQ(requests[0].top_found, 0);
+    EXPECT_EQ(requests[1].top_found, 70);
+    if (call == 0) winner = requests[0].noisy.id;
+    EXPECT_GE(winner, 0);
+    EXPECT_EQ(requests[0].noisy.id, winner);
+  }
+}
+
 TEST(CastTest, ACastRoundsToFloat16) {
   const float values[] = {1.0f, 1.0f + 0x1p-11f, 65520.0f, -0.0f, 3e-7f, std::nanf("")};
   for (const KernelEntry& kernel : kernels_of(Op::kCast)) {

@@ -68,6 +68,13 @@ void expect_same_candidate(const Candidate& a, const Candidate& b, const std::st
       << ", expected " << b.logit << " " << b.edited << " " << b.noisy;
 }
 
+void expect_same_sum(const BlockSum& a, const BlockSum& b, double tolerance) {
+  ASSERT_EQ(a.max, b.max);
+  // That of infinite logits is NaN.
+  ASSERT_TRUE(same(a.sum, b.sum) || std::abs(a.sum - b.sum) <= tolerance)
+      << a.sum << ", expected " << b.sum;
+}
+
 // All results except the sums must have the same bits.
 void expect_same(const Call& found, const Call& wanted, double sum_tolerance) {
   for (size_t r = 0; r < wanted.requests.size(); ++r) {
@@ -81,10 +88,8 @@ void expect_same(const Call& found, const Call& wanted, double sum_tolerance) {
     }
     expect_same_candidate(a.noisy, b.noisy, what + " noisy");
     for (size_t i = 0; i < wanted.raw_sums[r].size(); ++i) {
-      ASSERT_EQ(found.edited_sums[r][i].max, wanted.edited_sums[r][i].max);
-      ASSERT_EQ(found.raw_sums[r][i].max, wanted.raw_sums[r][i].max);
-      ASSERT_NEAR(found.edited_sums[r][i].sum, wanted.edited_sums[r][i].sum, sum_tolerance);
-      ASSERT_NEAR(found.raw_sums[r][i].sum, wanted.raw_sums[r][i].sum, sum_tolerance);
+      expect_same_sum(found.edited_sums[r][i], wanted.edited_sums[r][i], sum_tolerance);
+      expect_same_sum(found.raw_sums[r][i], wanted.raw_sums[r][i], sum_tolerance);
     }
     for (size_t i = 0; i < wanted.copies[r].size(); ++i) {
       ASSERT_TRUE(same(found.copies[r][i], wanted.copies[r][i]));
@@ -141,6 +146,60 @@ TEST_P(TopCandidatesTest, TiesGoToTheLowestId) {
   expect_reference(call, 150);
   EXPECT_EQ(call.requests[0].top[0].id, 2);
   EXPECT_EQ(call.requests[0].top[1].id, 5);
+}
+
+// Logits of a row, by their index: each kind puts the best elsewhere.
+struct Kind {
+  const char* name;
+  float (*value)(int64_t i);
+};
+constexpr Kind kKinds[] = {
+    {"all equal", [](int64_t) { return 1.5f; }},
+    {"all NaN", [](int64_t) { return std::nanf(""); }},
+    {"all -inf", [](int64_t) { return -kInfinity; }},
+    {"all inf", [](int64_t) { return kInfinity; }},
+    {"0 and -0", [](int64_t i) { return i % 3 == 0 ? -0.0f : 0.0f; }},
+    {"one number among NaN", [](int64_t i) { return i == 4711 ? -3.0f : std::nanf(""); }},
+    {"ascending", [](int64_t i) { return static_cast<float>(i) * 0.01f; }},
+    {"descending", [](int64_t i) { return static_cast<float>(-i) * 0.01f; }},
+    {"seven values", [](int64_t i) { return static_cast<float>(i * i % 7); }},
+    {"the best in two blocks",
+     [](int64_t i) { return static_cast<float>(i % 50) * 0.1f + (i > 3000 && i < 3100 ? 9 : 0); }},
+    {"the best in each 64th",
+     [](int64_t i) { return static_cast<float>(i % 64 == 63 ? 5 : i % 4); }},
+};
+
+TEST_P(TopCandidatesTest, AgreesWithASortWhereverTheBestAre) {
+  for (const Kind& kind : kKinds) {
+    for (const int64_t count : {64, 65, 300}) {
+      SCOPED_TRACE(std::string(kind.name) + ", the best " + std::to_string(count));
+      Call call(2, 5000);
+      for (int64_t r = 0; r < 2; ++r) {
+        for (int64_t i = 0; i < 5000; ++i) call.logits.view().row<float>(r)[i] = kind.value(i);
+      }
+      call.requests[1].temperature = 0.9f;
+      expect_reference(call, count);
+    }
+  }
+}
+
+TEST_P(TopCandidatesTest, AgreesWithASortOver300000Columns) {
+  Call call(1, 300000, 4);
+  call.requests[0].temperature = 0.7f;
+  expect_reference(call, 130, 2);
+}
+
+TEST_P(TopCandidatesTest, EachOfManyRowsIsAnswered) {
+  Call call(70, 1100);
+  for (OutputSpec& request : call.requests) request.temperature *= 0.1f;
+  expect_reference(call, 3, 2);
+}
+
+TEST_P(TopCandidatesTest, AsManyAsThereAreColumnsComeInOrder) {
+  for (const int64_t vocab : {1, 64, 700, 5000}) {
+    Call call(1, vocab, 0.1f);
+    expect_reference(call, vocab);
+  }
 }
 
 TEST_P(TopCandidatesTest, EditsAndMasksApplyInASliceOfTheVocabulary) {

@@ -4,7 +4,7 @@
 // figure is the median of several runs of many consecutive calls. A kernel's calls are replayed as
 // a CUDA graph: queueing a call takes longer than a small kernel. Weights exceed the GPU's cache.
 // q8 and q4 are the quantized types that are measured.
-//   cuda_bench            everything
+//   cuda_bench            everything; exit code 1 if a kernel that is checked has wrong bits
 //   cuda_bench --variants the variants of kernels instead; exit code 1 if one has wrong bits
 //   cuda_bench --devices  the usable GPUs; exit code 2 and the reason if there are none
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "operators/schema/schema.h"
+#include "tools/bench/cuda/candidates.h"
 #include "tools/bench/cuda/variants.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
@@ -99,17 +100,20 @@ class Bench {
     });
     return all / static_cast<double>(calls);
   }
+  // `more` are more members of the object.
   void print(const char* kernel, const std::string& shape, double time, int64_t bytes,
-             int64_t flops) {
+             int64_t flops, const char* more = "") {
     std::printf(
         "{\"kernel\": \"%s\", \"shape\": \"%s\", \"us\": %.2f, \"gb_s\": %.1f, \"gflop_s\": "
-        "%.1f}\n",
+        "%.1f%s}\n",
         kernel, shape.c_str(), time, static_cast<double>(bytes) / time / 1e3,
-        static_cast<double>(flops) / time / 1e3);
+        static_cast<double>(flops) / time / 1e3, more);
     std::fflush(stdout);  // If the process is killed, earlier results are kept.
   }
   void release() { memory_.clear(); }
   Device& device() { return device_; }
+
+  bool all_right = true;  // No kernel that was checked had wrong bits.
 
   [[noreturn]] static void fail(const char* what) {
     std::fprintf(stderr, "cuda_bench: %s\n", what);
@@ -133,8 +137,20 @@ class Bench {
   std::vector<DeviceMemory> memory_;
 };
 
+// Whether the answers of the last call are those of the CPU's kernel.
+bool has_right_candidates(Bench& bench, const TensorView& logits, DeviceStep& on_device,
+                          StepView& step) {
+  if (const char* failure = on_device.give(step); failure != nullptr) Bench::fail(failure);
+  std::vector<float> here(static_cast<size_t>(logits.rows * logits.cols));
+  bench.device().copy_out(here.data(), static_cast<const std::byte*>(logits.data),
+                          static_cast<int64_t>(here.size() * sizeof(float)));
+  bench.finish();
+  return has_cpu_candidates({here.data(), logits.rows, logits.cols, logits.cols, DType::kF32},
+                            step);
+}
+
 // Calls use the weight at args.in[1] and its copies after it in rotation.
-void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepView* step,
+void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, StepView* step,
          const std::string& shape, int64_t weight_copies = 1, int64_t weight_bytes = 0) {
   DeviceStep on_device(
       bench.device(),
@@ -150,7 +166,13 @@ void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, const StepVie
     if (weight_bytes > 0) args.in[1].data = weight + call % weight_copies * weight_bytes;
     kernel.run(args);
   });
-  bench.print(kernel.name, shape, time, cost.bytes, cost.flops);
+  const char* check = "";
+  if (kernel.op == Op::kTopCandidates) {
+    const bool right = has_right_candidates(bench, args.in[0], on_device, *step);
+    check = right ? ", \"same_bits\": true" : ", \"same_bits\": false";
+    bench.all_right &= right;
+  }
+  bench.print(kernel.name, shape, time, cost.bytes, cost.flops, check);
   bench.release();
 }
 
@@ -239,24 +261,29 @@ void run_rows(Bench& bench, const KernelEntry& kernel) {
   }
 }
 
-void run_candidates(Bench& bench, const KernelEntry& kernel, int64_t outputs) {
+// `spread`: all logits differ by the pattern; otherwise all are equal.
+void run_candidates(Bench& bench, const KernelEntry& kernel, int64_t outputs, bool spread) {
+  constexpr int64_t kBlocks = (kVocab + kVocabBlock - 1) / kVocabBlock;
   std::vector<Candidate> top(static_cast<size_t>(64 * outputs));
-  std::vector<BlockSum> sums(static_cast<size_t>((kVocab + kVocabBlock - 1) / kVocabBlock));
+  std::vector<BlockSum> sums(static_cast<size_t>(kBlocks * outputs));
   std::vector<OutputSpec> requests(static_cast<size_t>(outputs));
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].temperature = 0.7f;
     requests[i].top = top.data() + 64 * i;
     requests[i].top_count = 64;
     requests[i].want_noisy = true;
-    requests[i].edited_sums = sums.data();
+    requests[i].edited_sums = sums.data() + kBlocks * i;
   }
   StepView step;
   step.outputs = requests.data();
   step.output_count = outputs;
   KernelArgs args;
   args.in[0] = bench.matrix(outputs, kVocab, DType::kF32);
+  auto* const logits = static_cast<std::byte*>(args.in[0].data);
+  if (!spread) bench.device().clear(logits, outputs * kVocab * 4);
   args.attrs = TopCandidatesAttrs{};
-  run(bench, kernel, args, &step, std::to_string(outputs) + " x " + std::to_string(kVocab));
+  run(bench, kernel, args, &step,
+      std::to_string(outputs) + " x " + std::to_string(kVocab) + (spread ? "" : ", all equal"));
 }
 
 // Copies within the GPU count their bytes twice: read and written.
@@ -299,7 +326,8 @@ void run_all(Bench& bench) {
         run_rows(bench, kernel);
         break;
       case Op::kTopCandidates:
-        for (const int64_t outputs : {1, 16}) run_candidates(bench, kernel, outputs);
+        for (const int64_t outputs : {1, 16, 64}) run_candidates(bench, kernel, outputs, true);
+        run_candidates(bench, kernel, 1, /*spread=*/false);
         break;
       default:
         break;
@@ -323,7 +351,7 @@ int main_of(const std::string& mode) {
   if (mode == "--variants") return run_variants(*device) ? 0 : 1;
   Bench bench(*device);
   run_all(bench);
-  return 0;
+  return bench.all_right ? 0 : 1;
 }
 
 }  // namespace

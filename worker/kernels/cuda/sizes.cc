@@ -35,7 +35,8 @@ int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads) {
 }
 
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int) {
-  return largest.in[0].rows * slice_count(largest.in[0].cols) * kCandidateKeyBytes;
+  const TensorView& logits = largest.in[0];
+  return logits.rows * candidate_keys(slice_count(logits.cols)) * kCandidateKeyBytes;
 }
 
 }  // namespace lockstep::device

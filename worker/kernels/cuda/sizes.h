@@ -62,13 +62,15 @@ constexpr int64_t expert_list_bytes(int64_t routes, int64_t experts) {
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads);
 
-// top_candidates: for each output the best key of each slice of the vocabulary. A slice is this
-// many blocks of kVocabBlock ids.
-inline constexpr int64_t kSliceBlocks = 64;
+// top_candidates: for each output, the best keys of each block of kVocabBlock ids by edited and by
+// raw logit, then the best noisy key of each slice of the vocabulary. A slice is this many blocks.
+inline constexpr int64_t kSliceBlocks = 16;
 inline constexpr int64_t kCandidateKeyBytes = 8;
 constexpr int64_t slice_count(int64_t vocab) {
-  return (vocab + kSliceBlocks * kVocabBlock - 1) / (kSliceBlocks * kVocabBlock);
+  const int64_t slices = (vocab + kSliceBlocks * kVocabBlock - 1) / (kSliceBlocks * kVocabBlock);
+  return slices > 0 ? slices : 1;
 }
+constexpr int64_t candidate_keys(int64_t slices) { return slices * (2 * kSliceBlocks + 1); }
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int threads);
 
 }  // namespace lockstep::device

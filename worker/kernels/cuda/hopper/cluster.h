@@ -4,6 +4,7 @@
 #pragma once
 
 #include "worker/kernels/cuda/mma.h"
+#include "worker/kernels/cuda/warp.h"
 
 #ifndef __CUDACC__
 #include "worker/kernels/cuda/shim/clusters.h"
@@ -49,16 +50,6 @@ __device__ inline void cluster_meet() {
       : "memory");
 #else
   shim::meet_cluster();
-#endif
-}
-
-// Returns when all threads of the warp have called it.
-__device__ inline void warp_meet() {
-#ifdef __CUDACC__
-  __syncwarp();
-#else
-  constexpr std::byte kHere{};
-  shim::give(&kHere, sizeof(kHere));
 #endif
 }
 
