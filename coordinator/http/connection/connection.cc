@@ -82,7 +82,7 @@ void Connection::wait_readable() {
 }
 
 void Connection::receive() {
-  if (channel_.is_handshaking()) return thread_->await_turn(weak_from_this());
+  if (channel_.is_handshaking()) return thread_->await_turn(shared_from_this());
   read_within_memory();
 }
 

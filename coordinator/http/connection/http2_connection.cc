@@ -266,7 +266,7 @@ void Http2Connection::wait_readable() {
 void Http2Connection::await_turn() {
   if (turn_awaited_ || is_closed_) return;
   turn_awaited_ = true;
-  if (!is_kept_) return thread_->await_turn(weak_from_this());
+  if (!is_kept_) return thread_->await_turn(shared_from_this());
   boost::asio::post(thread_->context(), [self = shared_from_this()] { self->take_turn(); });
 }
 

@@ -133,11 +133,8 @@ void IoThread::for_each(const Act& act) {
   for (const auto& connection : all) act(*connection);
 }
 
-void IoThread::await_turn(const std::weak_ptr<IoConnection>& connection) {
-  if (const auto one = connection.lock()) {
-    const std::string& network = one->network();
-    turns_.add(one->is_first_turn() ? "first " + network : network, connection);
-  }
+void IoThread::await_turn(const std::shared_ptr<IoConnection>& connection) {
+  turns_.add(connection->network(), connection, connection->is_first_turn());
   run_turns();
 }
 
@@ -149,9 +146,7 @@ void IoThread::run_turns() {
   turn_timer_.async_wait([this](const boost::system::error_code& error) {
     turn_armed_ = false;
     if (error) return;
-    turns_.run([](const std::weak_ptr<IoConnection>& one) {
-      if (const auto connection = one.lock()) connection->take_turn();
-    });
+    turns_.run([](IoConnection& connection) { connection.take_turn(); });
     run_turns();
   });
 }

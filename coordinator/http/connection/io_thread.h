@@ -106,9 +106,8 @@ class IoThread {
   // A buffer into which every connection reads, so that idle connections need none.
   std::string& scratch() { return scratch_; }
   void forget(IoConnection* connection);
-  // Calls the connection's take_turn() after the turns of others. A network's first turns and its
-  // other turns alternate.
-  void await_turn(const std::weak_ptr<IoConnection>& connection);
+  // Calls the connection's take_turn() when it has its turn (FairTurns).
+  void await_turn(const std::shared_ptr<IoConnection>& connection);
 
  private:
   template <typename Act>
@@ -127,7 +126,7 @@ class IoThread {
   // Checks all deadlines: with thousands of streams this costs less than one timer for each.
   boost::asio::steady_timer ticker_;
   const Clock::duration tick_time_;
-  FairTurns<std::weak_ptr<IoConnection>> turns_;
+  FairTurns<IoConnection> turns_;
   boost::asio::steady_timer turn_timer_;
   bool turn_armed_ = false;
   std::string scratch_;
