@@ -48,7 +48,7 @@ def read_server(lockstep, source):
     metrics = Path(source, "docs", "metrics.md").read_text()
     examples = Path(source, "deploy", "k8s", "secrets.example.yaml").read_text()
     worker = read_help(lockstep, "worker")
-    health = re.search(r"grpc\.health\.v1\.Health with the services (\w+) and (\w+)", worker)
+    health = re.search(r"two services, named (\w+) and (\w+)", worker)
     return Server(serve=read_command(read_help(lockstep, "serve")), worker=read_command(worker),
                   health=set(health.groups()), paths=paths,
                   secrets=list(yaml.safe_load_all(examples)),
