@@ -18,7 +18,8 @@ tools/survey/survey.py
 tools/clients.sh vllm
 tools/rehearsal/setup.sh
 deploy/build_image.sh --fresh  # Compiles inside.
-for overlay in cpu cpu-cluster; do tools/rehearse "$overlay"; done
+for overlay in cpu cpu-cluster spare spare-tls lws; do tools/rehearse "$overlay"; done
+tools/rehearse spare --clients 63 --scenario kill --scenario node-gone --scenario roll-workers
 tests/tools/rehearsal/broken.py
 tools/lint.sh --all
 tools/sanitize.sh

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of three kinds that send the same requests, for tests that compare answers: HTTP by hand,
 the official openai package, and grpcio. A server is any object with `address` and
-`grpc_address`."""
+`grpc_address`; if it has a true `secure`, they use TLS."""
 import importlib
 import json
 import subprocess
@@ -30,13 +30,17 @@ def requests() -> list[dict]:
             for number, prompt in enumerate(PROMPTS) for kind in kinds]
 
 
+def url(server) -> str:
+    return f"http{'s' if getattr(server, 'secure', False) else ''}://{server.address}/v1"
+
+
 class ByHand:
     """HTTP without a library."""
     name = "http"
     streams = False
 
     def __init__(self, server, _):
-        self.url = f"http://{server.address}/v1/completions"
+        self.url = f"{url(server)}/completions"
 
     def ask(self, request: dict) -> str:
         body = urllib.request.Request(self.url, json.dumps(request).encode(),
@@ -51,8 +55,8 @@ class ByOpenAI:
     on_event = staticmethod(lambda: None)  # Called for each event of a stream.
 
     def __init__(self, server, number: int):
-        self.client = optional("openai").OpenAI(base_url=f"http://{server.address}/v1",
-                                                api_key="none", max_retries=0, timeout=PATIENCE_S)
+        self.client = optional("openai").OpenAI(base_url=url(server), api_key="none",
+                                                max_retries=0, timeout=PATIENCE_S)
         self.streams = number % 2 == 0
 
     def ask(self, request: dict) -> str:
@@ -74,9 +78,17 @@ class ByGrpc:
     streams = True
     api = None
     on_event = staticmethod(lambda: None)
+    # True: a call waits for a connection. grpcio continues a TLS handshake only while a call runs.
+    waits = False
 
     def __init__(self, server, _):
-        self.generate = optional("grpc").insecure_channel(server.grpc_address).unary_stream(
+        grpc = optional("grpc")
+        # grpcio 1.51 never ends a call that it repeats by itself when the second try fails, too.
+        options = [("grpc.enable_retries", 0)]
+        channel = (grpc.secure_channel(server.grpc_address, grpc.ssl_channel_credentials(), options)
+                   if getattr(server, "secure", False) else
+                   grpc.insecure_channel(server.grpc_address, options))
+        self.generate = channel.unary_stream(
             "/lockstep.v1.Generation/Generate",
             request_serializer=self.api.GenerateRequest.SerializeToString,
             response_deserializer=self.api.GenerateResponse.FromString)
@@ -96,7 +108,8 @@ class ByGrpc:
         if isinstance(fields.get("stop"), str):
             fields["stop"] = [fields["stop"]]
         choices: dict[int, list] = {}
-        for event in self.generate(self.api.GenerateRequest(**fields), timeout=PATIENCE_S):
+        for event in self.generate(self.api.GenerateRequest(**fields), timeout=PATIENCE_S,
+                                   wait_for_ready=self.waits):
             self.on_event()
             # Cached tokens and the order of choices depend on other requests.
             for name in ("request_id", "usage", "offset"):

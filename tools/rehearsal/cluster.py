@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster: objects, nodes, pods, and the loop that plays the controllers."""
 
+import copy
 import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Callable
 
 import network
 import policies
@@ -57,6 +59,7 @@ class Cluster:
         self.ending = False
         self.delays = lambda: 0.0  # Seconds before a pod's kubelet begins.
         self.before: dict[str, dict] = {}
+        self.options_of: Callable[[Pod], list] = lambda pod: []  # More options for podman.
         self.probers = ThreadPoolExecutor(32)
         self.space = manifest.namespace
         for thing in manifest.of_kind("LeaderWorkerSet"):
@@ -67,6 +70,7 @@ class Cluster:
         self.addresses = {each["metadata"]["name"]: f"10.96.1.{index + 1}"
                           for index, each in enumerate(self.services)}
         self.client = network.Sandbox("10.76.0.1", 0)
+        self.strangers = {"client": self.client}  # Networks outside the manifest's namespace.
         self.resolv(folder / "clients.resolv", "clients")
         services.NameServer(network.NAME_SERVER, lambda: self.known)
         self.loop = threading.Thread(target=self.control, daemon=True)
@@ -123,7 +127,8 @@ class Cluster:
         labels = self.manifest.namespace_labels()
         peers = [policies.Peer(pod.name, self.space, pod.labels, pod.address, labels,
                                pod.spec["containers"]) for pod in live]
-        peers.append(policies.Peer("client", "clients", {}, self.client.address, CLIENTS))
+        peers += [policies.Peer(name, "clients", {}, each.address, CLIENTS)
+                  for name, each in self.strangers.items()]
         peers.append(policies.Peer("dns", "kube-system", {"k8s-app": "kube-dns"},
                                    network.NAME_SERVER,
                                    {"kubernetes.io/metadata.name": "kube-system"}))
@@ -220,7 +225,7 @@ class Cluster:
         options += [f"--env={key}={value}" for key, value in variables.items()]
         resolv = self.resolv(each.folder / "resolv.conf", self.space)
         options.append(f"--volume={resolv}:/etc/resolv.conf:ro")
-        options += each.volumes.options(self.manifest, spec)
+        options += each.volumes.options(self.manifest, spec) + self.options_of(pod)
         command, arguments = ([expanded(str(each), variables) for each in spec.get(field, [])]
                               for field in ("command", "args"))
         if command:
@@ -237,6 +242,25 @@ class Cluster:
             pod.grace = pod.grace if grace is None else grace
             pod.deleted = True
             self.say(f"{pod.name}: deleted")
+
+    def keep_templates(self) -> None:
+        """Pods below the partition of a StatefulSet keep the templates of now."""
+        self.before = {each["metadata"]["name"]: copy.deepcopy(each["spec"]["template"])
+                       for each in self.manifest.of_kind("StatefulSet")}
+
+    def outside(self, name: str, address: str) -> network.Sandbox:
+        """Another network in the clients' namespace."""
+        with self.lock:
+            self.hosts += 1
+            self.strangers[name] = network.Sandbox(address, self.hosts)
+            self.connect()
+            return self.strangers[name]
+
+    def leave(self, name: str) -> None:
+        with self.lock:
+            left = self.strangers.pop(name)
+            self.connect()
+            left.close()
 
     def forget(self, each: Running) -> None:
         each.sandbox.close()

@@ -12,6 +12,7 @@ from manifests import Broken, quantity
 
 SOURCE = Path(__file__).resolve().parents[2]
 LABEL = "lockstep.rehearsal"
+SHARED_MEMORY = "64k"  # The size of /dev/shm; Kubernetes gives 64 MiB.
 ENVIRONMENT = {**os.environ, "CONTAINERS_CONF": str(SOURCE / "deploy/containers.conf")}
 
 
@@ -80,7 +81,8 @@ class Container:
         self.id = podman("run", "--detach", "--replace", "--pull=never", f"--name={name}",
                          f"--label={LABEL}={os.getpid()}", "--log-driver=k8s-file",
                          f"--log-opt=path={log}",
-                         "--uts=private", "--no-healthcheck", *options, image, *command,
+                         "--uts=private", "--no-healthcheck", f"--shm-size={SHARED_MEMORY}",
+                         *options, image, *command,
                          folder=self.folder)
         self.code: int | None = None
         self.out_of_memory = False

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that send requests without a pause, and compare each answer with the undisturbed one.
 
-    load.py HTTP GRPC ANSWERS CLIENTS
+    load.py HTTP GRPC ANSWERS CLIENTS plain|tls
 
 ANSWERS is a file of undisturbed answers, which is recorded if it is missing. A line on standard
 input, `look` or `mark`, is answered by a line of JSON with the counts since the last `mark`. The
@@ -37,12 +37,14 @@ BUSY = (429, 503)
 class Address:
     address: str
     grpc_address: str
+    secure: bool  # With TLS; the environment names the authority for both libraries.
 
 
 @dataclasses.dataclass
 class Counts:
     answers: int = 0
     refused: int = 0
+    refusal: str = ""  # The last one.
     pause_s: float = 0.0
     lost: list = dataclasses.field(default_factory=list)
     changed: list = dataclasses.field(default_factory=list)
@@ -93,6 +95,7 @@ class Client:
     def ask(self, number: int) -> str:
         """The answer to a request, sent again until it is accepted."""
         self.last = time.monotonic()
+        self.by.waits = False
         while True:
             self.events = 0
             try:
@@ -100,9 +103,10 @@ class Client:
             except Exception as error:
                 if not is_refused(error, self.events) or self.load.ending:
                     raise
-                self.load.refuse()
+                self.load.refuse(f"{self.key}: {said(error)}")
                 self.load.pause(time.monotonic() - self.last)
                 time.sleep(RETRY_S)
+                self.by.waits = True
 
 
 class Load:
@@ -126,9 +130,10 @@ class Load:
         with self.lock:
             self.counts.pause_s = max(self.counts.pause_s, seconds)
 
-    def refuse(self) -> None:
+    def refuse(self, reason: str) -> None:
         with self.lock:
             self.counts.refused += 1
+            self.counts.refusal = reason
 
     def run(self, first: int, client: Client, want: dict) -> None:
         number = first
@@ -159,19 +164,20 @@ class Load:
 
 
 def main() -> int:
-    address, grpc_address, answers, clients = sys.argv[1:]
+    address, grpc_address, answers, clients, transport = sys.argv[1:]
     file = Path(answers)
     with tempfile.TemporaryDirectory() as folder:
         kinds = [ByHand]
         kinds += [ByOpenAI] if optional("openai") is not None else []
         kinds += [ByGrpc] if ByGrpc.load(folder) else []
-        load = Load(Address(address, grpc_address), kinds, int(clients))
+        load = Load(Address(address, grpc_address, transport == "tls"), kinds, int(clients))
         if not file.exists():
             file.write_text(json.dumps(load.record()))
         want = json.loads(file.read_text())
         for number, client in enumerate(load.clients):
             threading.Thread(target=load.run, args=(5 * number, client, want), daemon=True).start()
-        print(json.dumps({"kinds": [kind.name for kind in kinds]}), flush=True)
+        print(json.dumps({"kinds": [kind.name for kind in kinds],
+                          "streams": sum(each.by.streams for each in load.clients)}), flush=True)
         for line in sys.stdin:
             print(load.take(line.strip() == "mark"), flush=True)
         load.ending = True

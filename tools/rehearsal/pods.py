@@ -88,7 +88,9 @@ class Slot:
         self.count = 0
         self.probes: dict[str, Probe] = {}
         self.ending = ""  # The reason for which the kubelet ends it.
+        self.terminated_at: float | None = None  # The time of SIGTERM.
         self.killed_at = 0.0  # The time at which SIGKILL is due.
+        self.ended_at = 0.0
         self.last = ""
 
     @property
@@ -155,7 +157,7 @@ class Kubelet:
             slot.starts_at = now + BACK_OFF_S
             return
         slot.count += 1
-        slot.began, slot.ending = now, ""
+        slot.began, slot.ending, slot.terminated_at = now, "", None
         slot.probes = {name: Probe(slot.spec[name], now) for name in
                        ("startupProbe", "livenessProbe", "readinessProbe") if name in slot.spec}
         self.say(f"{self.pod.name}: {slot.spec['name']} runs")
@@ -173,7 +175,7 @@ class Kubelet:
         self.probe(slot, now)
 
     def ended(self, slot: Slot, now: float) -> None:
-        code = slot.run.code
+        code, slot.ended_at = slot.run.code, now
         slot.last = "OOMKilled" if slot.run.out_of_memory else f"exit code {code}"
         wait = slot.back.after(now - slot.began)
         policy = self.pod.spec.get("restartPolicy", "Always")
@@ -222,6 +224,7 @@ class Kubelet:
 
         def terminate(at: float) -> None:
             slot.killed_at = max(slot.killed_at, at + LEAST_GRACE_S)
+            slot.terminated_at = at
             run.signal(signal.SIGTERM)
 
         if handler:

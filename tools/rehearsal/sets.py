@@ -134,13 +134,59 @@ def lws_variables(thing: dict, template: dict, group: int, worker: int) -> dict:
     return made
 
 
+class Groups:
+    """The groups of a LeaderWorkerSet by index, each a list of pods."""
+
+    def __init__(self, size: int, now: str, pods: list):
+        self.size, self.now = size, now
+        self.members: dict[int, list] = {}
+        for pod in pods:
+            self.members.setdefault(self.index(pod), []).append(pod)
+
+    @staticmethod
+    def index(pod) -> int:
+        return int(pod.labels[f"{LWS}/group-index"])
+
+    def is_ready(self, index: int) -> bool:
+        mine = self.members.get(index, [])
+        return len(mine) == self.size and all(pod.ready and not pod.deleted for pod in mine)
+
+    def is_new(self, index: int) -> bool:
+        return all(pod.revision == self.now for pod in self.members.get(index, []))
+
+    def count(self, replicas: int, surge: int) -> int:
+        """The number of groups to have now: more than `replicas` while some are of an old
+        template, and until all new ones are ready."""
+        if not all(self.is_new(index) for index in range(replicas)):
+            return replicas + surge
+        if all(self.is_ready(index) for index in range(replicas)):
+            return replicas
+        return max([replicas, *(index + 1 for index in self.members)])
+
+
+def outdated(thing: dict, groups: Groups, count: int) -> int | None:
+    """The index of the group that the update replaces now, or None."""
+    replicas = thing["spec"].get("replicas", 1)
+    rolling = thing["spec"].get("rolloutStrategy", {}).get("rollingUpdateConfiguration") or {}
+    away = amount(rolling.get("maxUnavailable", 1), replicas, False)
+    ready = sum(groups.is_ready(index) for index in range(count))
+    for index in reversed(range(replicas)):
+        if not groups.is_new(index):
+            fits = ready > replicas - away or not groups.is_ready(index)
+            return index if fits else None
+        if not groups.is_ready(index):
+            return None
+    return None
+
+
 def leader_worker_set(thing: dict, pods: list) -> Actions:
     """The leader of group G is NAME-G and its workers are NAME-G-1 and on; workers live as long as
     their leader does."""
     name, whole = thing["metadata"]["name"], thing["spec"]["leaderWorkerTemplate"]
     size, replicas, now = whole.get("size", 1), thing["spec"].get("replicas", 1), revision(whole)
     leader = whole.get("leaderTemplate") or whole["workerTemplate"]
-    known = {pod.name: pod for pod in pods}
+    rolling = thing["spec"].get("rolloutStrategy", {}).get("rollingUpdateConfiguration") or {}
+    groups, known = Groups(size, now, pods), {pod.name: pod for pod in pods}
     actions = Actions()
 
     def add(template: dict, group: int, worker: int, owner_uid: str) -> None:
@@ -152,34 +198,26 @@ def leader_worker_set(thing: dict, pods: list) -> Actions:
         made["metadata"].setdefault("annotations", {})[f"{LWS}/size"] = str(size)
         actions.create.append(made)
 
-    def group_of(pod) -> int:
-        return int(pod.labels[f"{LWS}/group-index"])
-
     recreates = whole.get("restartPolicy", "RecreateGroupOnPodRestart") != "None"
     waits = thing["spec"].get("startupPolicy", "LeaderCreated") == "LeaderReady"
-    updating = False
-    for group in reversed(range(replicas)):
-        head = known.get(f"{name}-{group}")
-        mine = [pod for pod in pods if group_of(pod) == group]
+    count = groups.count(replicas, amount(rolling.get("maxSurge", 0), replicas, True))
+    updated = outdated(thing, groups, count)
+    for group in reversed(range(count)):
+        head, mine = known.get(f"{name}-{group}"), groups.members.get(group, [])
         if head is None:
             add(leader, group, 0, "")
         elif head.deleted:
             actions.delete += [pod for pod in mine if not pod.deleted]
-        else:
-            broken = recreates and any(pod.restarts or pod.deleted for pod in mine)
-            if broken or (head.revision != now and not updating):
-                updating = True
-                actions.delete.append(head)
-            elif head.ready or not waits:
-                for worker in range(1, size):
-                    pod = known.get(f"{name}-{group}-{worker}")
-                    if pod is None:
-                        add(whole["workerTemplate"], group, worker, head.uid)
-                    elif pod.leader != head.uid and not pod.deleted:
-                        actions.delete.append(pod)
-        if head is None or not all(pod.ready and not pod.deleted for pod in mine):
-            updating = True
-    actions.delete += [pod for pod in pods if group_of(pod) >= replicas and not pod.deleted]
+        elif group == updated or recreates and any(pod.restarts or pod.deleted for pod in mine):
+            actions.delete.append(head)
+        elif head.revision == now and (head.ready or not waits):
+            for worker in range(1, size):
+                pod = known.get(f"{name}-{group}-{worker}")
+                if pod is None:
+                    add(whole["workerTemplate"], group, worker, head.uid)
+                elif pod.leader != head.uid and not pod.deleted:
+                    actions.delete.append(pod)
+    actions.delete += [pod for pod in pods if groups.index(pod) >= count and not pod.deleted]
     return actions
 
 

@@ -4,4 +4,4 @@
 set -euo pipefail
 source "$(dirname "$0")/../setup.sh"
 install_packages debootstrap buildah podman runc netavark aardvark-dns catatonit nftables iproute2 \
-  python3-yaml python3-grpcio
+  haproxy openssl python3-yaml python3-grpcio

@@ -54,13 +54,17 @@ class Volumes:
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=0777{limit}", "tmpfs", path],
                            check=True)
         self.write(manifest, volume, path)
-        group = self.pod.spec.get("securityContext", {}).get("fsGroup")
-        if group is not None and "hostPath" not in volume:
-            shutil.chown(path, group=group)
+        if "hostPath" not in volume:
+            self.give(path)
         return path
 
-    @staticmethod
-    def write(manifest: Manifest, volume: dict, path: Path) -> None:
+    def give(self, path: Path) -> None:
+        """The pod's group owns the folder or file."""
+        group = self.pod.spec.get("securityContext", {}).get("fsGroup")
+        if group is not None:
+            shutil.chown(path, group=group)
+
+    def write(self, manifest: Manifest, volume: dict, path: Path) -> None:
         """Writes the files of a ConfigMap or a Secret that are new or changed."""
         if "secret" in volume:
             source, kind, name = volume["secret"], "Secret", volume["secret"]["secretName"]
@@ -78,6 +82,7 @@ class Volumes:
                 new = file.with_name(f".{file.name}.new")
                 new.write_bytes(values[item["key"]])
                 new.chmod(source.get("defaultMode", 0o644))
+                self.give(new)
                 new.replace(file)
 
     def sync(self, manifest: Manifest) -> None:
