@@ -9,8 +9,9 @@ input, `look` or `mark`, is answered by a line of JSON with the counts since the
 end of input ends the program.
 
 An answer is lost if its request was accepted and the answer does not arrive whole. A request that
-the server did not accept (no connection, 429, 503, UNAVAILABLE before the first event) is refused:
-the client sends it again after RETRY_S, and the time counts as a pause.
+the server did not accept (no connection, one that was closed before the request was sent, 429, 503,
+UNAVAILABLE before the first event) is refused: the client sends it again after RETRY_S, and the
+time counts as a pause.
 """
 
 import dataclasses
@@ -66,7 +67,8 @@ def said(error: BaseException) -> str:
 def is_refused(error: Exception, events: int) -> bool:
     """True if the request was not accepted."""
     for each in causes(error):
-        if isinstance(each, (ConnectionRefusedError, socket.gaierror)):
+        # BrokenPipeError: the connection was closed before the request was sent.
+        if isinstance(each, (ConnectionRefusedError, BrokenPipeError, socket.gaierror)):
             return True
         if type(each).__name__ in ("ConnectError", "ConnectTimeout"):  # httpx's.
             return True

@@ -254,6 +254,7 @@ class ValuesTest(unittest.TestCase):
 
     def test_a_refused_connection_is_no_lost_answer(self):
         self.assertTrue(is_refused(ConnectionRefusedError(), 0))
+        self.assertTrue(is_refused(BrokenPipeError(), 0))
         self.assertFalse(is_refused(ConnectionResetError(), 0))
 
     def test_every_scenario_has_a_name_of_its_own(self):

@@ -15,7 +15,7 @@ import network
 from cluster import Cluster
 from manifests import Broken, port_number
 
-ANSWERS_S = 60
+ANSWERS_S = 120
 LOAD = Path(__file__).resolve().parents[1] / "load.py"
 
 
