@@ -19,25 +19,42 @@ class ConnectionCounts {
   // Returns the number of all connections.
   int64_t add(const std::string& network) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    ++by_network_[network];
+    ++by_network_[network].all;
     return ++all_;
   }
-  void remove(const std::string& network) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // The connection may no longer be closed for newer ones.
+  void keep(const std::string& network) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    ++by_network_[network].kept;
+  }
+  void remove(const std::string& network, bool was_kept) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const auto own = by_network_.find(network);
-    if (--own->second == 0) by_network_.erase(own);
+    if (was_kept) --own->second.kept;
+    if (--own->second.all == 0) by_network_.erase(own);
     --all_;
   }
   OpenConnections of(const std::string& network) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const auto own = by_network_.find(network);
-    return {.all = all_, .of_network = own == by_network_.end() ? 0 : own->second};
+    return {.all = all_, .of_network = own == by_network_.end() ? 0 : own->second.all};
+  }
+  // The number of the network's connections that are not kept.
+  int64_t closable_of(const std::string& network) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    const auto own = by_network_.find(network);
+    return own == by_network_.end() ? 0 : own->second.all - own->second.kept;
   }
 
  private:
+  struct Counts {
+    int64_t all = 0;
+    int64_t kept = 0;
+  };
+
   std::atomic<int64_t> all_{0};
   Mutex mutex_;
-  std::unordered_map<std::string, int64_t> by_network_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Counts> by_network_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::http

@@ -73,13 +73,11 @@ struct Http2Callbacks {
   static int on_header(nghttp2_session* /*session*/, const nghttp2_frame* frame,
                        const uint8_t* name, size_t name_bytes, const uint8_t* value,
                        size_t value_bytes, uint8_t /*flags*/, void* connection) {
-    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
     Http2Stream* const stream = of(connection).find(frame->hd.stream_id);
     if (stream == nullptr) return 0;
-    bool goes_on = false;
-    const int done = guarded(
-        [&] { goes_on = stream->add_header(view(name, name_bytes), view(value, value_bytes)); });
-    return goes_on ? done : NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (!stream->count_header(name_bytes + value_bytes)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    return guarded([&] { stream->add_header(view(name, name_bytes), view(value, value_bytes)); });
   }
   static int on_frame(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* connection) {
     if (frame->hd.type == NGHTTP2_SETTINGS) of(connection).deadline_ = kNever;
@@ -184,8 +182,9 @@ void Http2Connection::start(int descriptor) {
 }
 
 void Http2Connection::keep() {
-  is_kept_ = true;
+  if (std::exchange(is_kept_, true)) return;
   proof_deadline_ = kNever;
+  server().connections.keep(network());
 }
 
 // A client without a request so far may still send one.

@@ -32,6 +32,7 @@ class Http2Connection final : public IoConnection,
   void take_turn() override;  // Continues the handshake, or reads.
   void tick(Clock::time_point now) override;
   void drain() override;
+  bool is_kept() const override { return is_kept_; }
   bool is_closable() const override { return !is_kept_; }
   void close() override;
 

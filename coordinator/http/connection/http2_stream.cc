@@ -63,10 +63,13 @@ Http2Stream::Http2Stream(Http2Connection* connection, int32_t id, Request blank)
 
 // ---- Receiving ----
 
-bool Http2Stream::add_header(std::string_view name, std::string_view value) {
-  head_bytes_ += name.size() + value.size() + kHeaderOverhead;
-  const size_t max = connection_->server().limits.read.header_bytes;
-  if (head_bytes_ > max) return head_bytes_ <= kMaxHeads * max;
+bool Http2Stream::count_header(size_t bytes) {
+  header_bytes_ += bytes + kHeaderOverhead;
+  return header_bytes_ <= kMaxHeads * connection_->server().limits.read.header_bytes;
+}
+
+void Http2Stream::add_header(std::string_view name, std::string_view value) {
+  if (header_bytes_ > connection_->server().limits.read.header_bytes) return;
   if (name == ":method") {
     request_.method = value;
   } else if (name == ":path") {
@@ -78,16 +81,15 @@ bool Http2Stream::add_header(std::string_view name, std::string_view value) {
   } else if (!name.starts_with(':')) {
     request_.headers.emplace_back(name, value);
   }
-  return true;
 }
 
 void Http2Stream::end_head(bool is_last) {
   const size_t max = connection_->server().limits.read.header_bytes;
-  if (head_bytes_ > max) {
+  if (header_bytes_ > max) {
     return refuse({.status = 431,
                    .code = "header_too_large",
                    .message = fmt::format("headers: must have at most {} bytes, found {}", max,
-                                          head_bytes_)});
+                                          header_bytes_)});
   }
   const Admission admission = connection_->server().admit(request_, connection_->network());
   if (admission.refusal.has_value()) return refuse(*admission.refusal);
@@ -143,7 +145,7 @@ std::shared_ptr<PendingExchange> Http2Stream::exchange() const {
 // The memory of the stream and its head. Two strings and their allocations take less than twice the
 // bytes that RFC 9113 counts for a header.
 int64_t Http2Stream::base_bytes() const {
-  return kStreamBytes + 2 * static_cast<int64_t>(head_bytes_);
+  return kStreamBytes + 2 * static_cast<int64_t>(header_bytes_);
 }
 
 // Counts the bytes held until the handler has the request.

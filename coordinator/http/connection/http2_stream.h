@@ -23,8 +23,10 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   Http2Stream(Http2Connection* connection, int32_t id, Request blank);
 
   // ---- From the connection ----
-  // False: the head is several times as large as allowed, and the connection must end.
-  bool add_header(std::string_view name, std::string_view value);
+  // Counts a header of the head or the trailers. False: together they are several times as large as
+  // allowed, and the connection must end.
+  bool count_header(size_t bytes);
+  void add_header(std::string_view name, std::string_view value);
   void end_head(bool is_last);
   void add_body(std::string_view bytes);
   void end_body();
@@ -68,7 +70,7 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   const int32_t id_;
   Mode mode_ = Mode::kReading;
   Request request_;
-  size_t head_bytes_ = 0;
+  size_t header_bytes_ = 0;  // Of the head and the trailers, counted as in RFC 9113.
   bool request_ended_ = false;
   bool streams_body_ = false;
   bool has_endless_body_ = false;

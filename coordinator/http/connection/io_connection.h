@@ -38,8 +38,10 @@ class IoConnection {
   // Checks the deadlines.
   virtual void tick(Clock::time_point now) = 0;
   virtual void drain() = 0;
-  // Whether it may be closed for a newer one. HTTP/1.1: it waits for a request. HTTP/2: its client
-  // has not proved who it is.
+  // Whether its client has proved who it is: Exchange::keep_connection().
+  virtual bool is_kept() const { return false; }
+  // Whether it may be closed for a newer one. HTTP/1.1: it waits for a request. HTTP/2: it is not
+  // kept.
   virtual bool is_closable() const = 0;
   // Closes at once and reports to each exchange that its client is gone. Does nothing the second
   // time.

@@ -85,10 +85,10 @@ void IoThread::drain() {
 void IoThread::close_one() {
   mailbox_->post([this] {
     std::shared_ptr<IoConnection> chosen;
-    int64_t chosen_count = 0;  // The number of connections of its network.
+    int64_t chosen_count = 0;  // The number of connections of its network that are not kept.
     const auto consider = [&](const std::shared_ptr<IoConnection>& one) {
       if (!one->is_closable()) return;
-      const int64_t count = server_->connections.of(one->network()).of_network;
+      const int64_t count = server_->connections.closable_of(one->network());
       if (count <= chosen_count) return;
       chosen = one;
       chosen_count = count;
@@ -115,12 +115,12 @@ void IoThread::open(int descriptor, const std::string& network) {
   });
   if (made.ok()) return connection->start(descriptor);
   ::close(descriptor);
-  server_->connections.remove(network);
+  server_->connections.remove(network, /*was_kept=*/false);
 }
 
 void IoThread::forget(IoConnection* connection) {
   const size_t index = connection->index();
-  server_->connections.remove(connection->network());
+  server_->connections.remove(connection->network(), connection->is_kept());
   connections_.back()->set_index(index);
   std::swap(connections_[index], connections_.back());
   connections_.pop_back();  // May destroy the connection.

@@ -95,8 +95,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Closes one connection of the network with the most connections: a random one, so that no client
-  // can choose which.
+  // Closes one connection that may be closed, of the network with the most of these: a random one,
+  // so that no client can choose which.
   void close_one();
 
   // For its own thread.

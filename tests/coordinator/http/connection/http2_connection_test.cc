@@ -199,6 +199,26 @@ TEST(Http2ConnectionTest, AConnectionThatIsNotKeptMakesRoom) {
             2);
 }
 
+// A host with several workers has many connections, but none of them can be closed. Its newest one
+// used to be closed instead.
+TEST(Http2ConnectionTest, KeptConnectionsDoNotMakeTheirNetworkLoseOthers) {
+  ServerOptions options = http2_options();
+  options.threads = 1;
+  options.max_connections = 6;
+  options.when_full = WhenFull::kCloseOther;
+  ScriptedServer server(options);
+  std::vector<std::unique_ptr<Http2Client>> kept;
+  for (int i = 0; i < 3; ++i) kept.push_back(kept_client(server));
+  Http2Client honest(server.address());
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 20; ++i) {
+    strangers.emplace_back(server.address(), "127.0.0.2");
+    EXPECT_TRUE(strangers.back().send(testing::http2::preface()));
+    EXPECT_NE(strangers.back().receive(), "");  // The server's SETTINGS.
+  }
+  EXPECT_EQ(honest.wait(honest.get("/quick")).body, "quick");
+}
+
 TEST(Http2ConnectionTest, AKeptConnectionMayReceiveMuchAtOnce) {
   ScriptedServer server(http2_options());
   const std::unique_ptr<Http2Client> kept = kept_client(server);

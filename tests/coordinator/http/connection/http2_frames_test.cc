@@ -171,6 +171,18 @@ TEST(Http2FramesTest, TrailersOfARequestEndItsBody) {
   EXPECT_EQ(server.counts().requests, 1);
 }
 
+// One byte refers to a header of 4,000 bytes in HPACK's table, and nghttp2 checks it each time.
+TEST(Http2FramesTest, TrailersOfManyReferencesToALongHeaderEndTheConnection) {
+  ScriptedServer server(http2_options());
+  RawClient client(server.address());
+  const std::string long_header = "\x40\x01x" + hpack_length(4000) + std::string(4000, 'v');
+  client.send(head(1, kQuickHead, /*is_last=*/false) +
+              frame(kHeaders, kEndHeaders | kEndStream, 1, long_header + std::string(100, '\xbe')));
+  EXPECT_FALSE(client.is_served());
+  server.expect_alive();
+  EXPECT_EQ(server.counts().requests, 1);
+}
+
 TEST(Http2FramesTest, ContinuationsWithoutEndEndTheConnection) {
   ScriptedServer server(http2_options());
   RawClient client(server.address());
