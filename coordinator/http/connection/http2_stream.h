@@ -70,7 +70,7 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   const int32_t id_;
   Mode mode_ = Mode::kReading;
   Request request_;
-  size_t header_bytes_ = 0;  // Of the head and the trailers, counted as in RFC 9113.
+  size_t header_bytes_ = 0;  // The bytes of head and trailers, counted as in RFC 9113.
   bool request_ended_ = false;
   bool streams_body_ = false;
   bool has_endless_body_ = false;

@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
          [](P p) {
            stack(p, "embed.weight", {int64_t{1} << 31, int64_t{1} << 31, 8});
          }},
-        {"TransposedAcrossMatrices", "of one matrix of the stack",
+        {"TransposedAcrossMatrices", "within one matrix of the stack",
          [](P p) {
            stack(p, "o.weight", {2, 4, 8});
            program::Piece& piece = *weight_named(p, "o.weight").mutable_pieces(0);

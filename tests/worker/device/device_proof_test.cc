@@ -119,8 +119,9 @@ TEST(DeviceProofTest, AColumnWithTheValuesOfAnotherIsFound) {
   const program::Program program = linears(backend);
   const Proof proof = proven(program, backend);
   EXPECT_THAT(complaints(proof, 20'000),
-              ElementsAre(HasSubstr("linear q4 [20, 70] of f32 rows with bias: "
-                                    "linear_mma_q4_cuda_shim is not used: of 70 rows, row ")));
+              ElementsAre(HasSubstr(
+                  "linear q4 [20, 70] of f32 rows with bias: "
+                  "linear_mma_q4_cuda_shim is not used: with 70 rows, the error of row ")));
   EXPECT_THAT(complaints(proof, 20'000), ElementsAre(HasSubstr("column 5 is ")));
   EXPECT_THAT(
       chosen_names(program, backend, proof),
