@@ -206,8 +206,9 @@ class Cluster:
         def hooked() -> None:
             if "sleep" in handler:
                 time.sleep(min(limit, handler["sleep"]["seconds"]))
+                slot.is_hook_cut = limit < handler["sleep"]["seconds"]
             elif "exec" in handler:
-                run.execute(handler["exec"]["command"], limit)
+                slot.is_hook_cut = not run.execute(handler["exec"]["command"], limit)
             else:
                 probes.ask({**handler, "timeoutSeconds": limit}, each.pod.address, slot.spec,
                            run.execute)

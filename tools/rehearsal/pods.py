@@ -88,6 +88,7 @@ class Slot:
         self.count = 0
         self.probes: dict[str, Probe] = {}
         self.ending = ""  # The reason for which the kubelet ends it.
+        self.is_hook_cut = False  # preStop failed, or took longer than the grace.
         self.terminated_at: float | None = None  # The time of SIGTERM.
         self.killed_at = 0.0  # The time at which SIGKILL is due.
         self.ended_at = 0.0

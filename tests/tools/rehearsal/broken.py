@@ -91,7 +91,7 @@ BROKEN = [  # A fault, the scenario that finds it, a part of its verdict.
     (target_port, "start", "all pods ready: must happen"),
     (variable, "start", "all pods ready: must happen"),
     (secret_key, "start", "must have the key join-token"),
-    (grace, "roll-server", "request"),
+    (grace, "roll-server", "preStop must end within the grace"),
     (policy, "start", "all pods ready: must happen"),
     (budget, "drain", "a budget must refuse"),
     (memory, "start", "all pods ready: must happen"),

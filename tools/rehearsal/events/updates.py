@@ -88,6 +88,9 @@ class Ending:
         self.rehearsal.cluster.wait(lambda: self.pod.gone, self.pod.grace + 10,
                                     f"the end of {self.pod.name}")
         self.thread.join()
+        if self.slot.is_hook_cut:
+            raise Broken(f"{self.pod.name}: preStop must end within the grace of "
+                         f"{self.pod.grace} s, found it cut off")
         if self.slot.last != "exit code 0":
             raise Broken(f"{self.pod.name}: must end with exit code 0, found {self.slot.last}")
         if self.not_ready_s is None:  # No request was running, so it ended at once.
