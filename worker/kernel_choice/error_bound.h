@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes of linears for trials of kernels, and how much two correct kernels may differ.
+// Shapes for trials of kernels, and how much two correct kernels of linears may differ.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,7 @@ struct LinearShape {
   int64_t cols = 0;  // Columns of the product: the weight's rows.
   int64_t depth = 0;
   bool bias = false;
-  Op op = Op::kLinear;                                   // Or kGatedLinear.
+  Op op = Op::kLinear;  // Or kGatedLinear; or an attention: columns of all heads, and of one.
   auto operator<=>(const LinearShape&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 std::string text_of(const LinearShape& shape);  // "linear bf16 [14336, 4096] with bias".

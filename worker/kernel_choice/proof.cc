@@ -12,6 +12,8 @@
 #include "base/numbers/numeric_class.h"
 #include "base/status.h"
 #include "operators/schema/schema.h"
+#include "proto/attributes.h"
+#include "worker/kernel_choice/attention_trial.h"
 #include "worker/kernel_choice/bindings.h"
 
 namespace lockstep {
@@ -56,6 +58,33 @@ std::map<LinearShape, int> shapes_of(const Program& program) {
     const auto linear = linear_of(program, instruction);
     if (!linear || linear->shape.cols == 0 || linear->shape.depth == 0) continue;
     shapes.emplace(linear->shape, linear->weight);
+  }
+  return shapes;
+}
+
+// Attention over bfloat16 pages on a device, which has several kernels with the same bits. A rank
+// may have no heads.
+std::optional<LinearShape> attention_of(const Program& program, const Backend& backend,
+                                        const Instruction& instruction) {
+  const Op op = op_of(instruction);
+  if (backend.device->is_host() || (op != Op::kAttention && op != Op::kRopeAttention)) return {};
+  const OperatorAttrs attrs = bind_attributes(instruction.attributes());
+  const LinearShape shape{.weight = weight_dtype(program, instruction),
+                          .x = activation_dtype(program, instruction),
+                          .cols = attrs.attention().heads * attrs.attention().head_dim,
+                          .depth = attrs.attention().head_dim,
+                          .op = op};
+  if (shape.weight != DType::kBF16 || shape.cols == 0) return {};
+  return shape;
+}
+
+// The first instruction of each shape.
+std::map<LinearShape, const Instruction*> attentions_of(const Program& program,
+                                                        const Backend& backend) {
+  std::map<LinearShape, const Instruction*> shapes;
+  for (const Instruction& instruction : program.instructions()) {
+    const auto shape = attention_of(program, backend, instruction);
+    if (shape) shapes.emplace(*shape, &instruction);
   }
   return shapes;
 }
@@ -149,9 +178,11 @@ class Prover {
         proof_(proof),
         end_ns_(options.now_ns() + options.budget_ms * 1'000'000) {}
 
-  absl::Status prove(const LinearShape& shape, const program::Weight& weight,
-                     const std::vector<const KernelEntry*>& candidates, const KernelEntry& plain) {
-    std::unique_ptr<ShapeTrials> trials;
+  // `make` makes the trials of the shape when the first one begins.
+  template <typename Make>
+  absl::Status prove(const LinearShape& shape, const std::vector<const KernelEntry*>& candidates,
+                     const Make& make) {
+    decltype(make()) trials = nullptr;
     for (Trial& trial : proof_.trials) {
       if (trial.shape != shape || trial.verdict != Verdict::kUnproven) continue;
       const auto kernel = std::ranges::find_if(
@@ -162,7 +193,9 @@ class Prover {
         return absl::CancelledError("loading was cancelled");
       }
       if (options_.begins) options_.begins(trial);
-      absl::Status status = try_one(shape, weight, **kernel, plain, trials, &trial);
+      if (*trials == nullptr) trials = make();
+      absl::Status status = trials.status();
+      if (status.ok()) status = (*trials)->run(**kernel, &trial);
       if (absl::IsResourceExhausted(status)) {
         trial.problem = message_of(status);
         return absl::OkStatus();
@@ -173,15 +206,6 @@ class Prover {
   }
 
  private:
-  absl::Status try_one(const LinearShape& shape, const program::Weight& weight,
-                       const KernelEntry& kernel, const KernelEntry& plain,
-                       std::unique_ptr<ShapeTrials>& trials, Trial* trial) {
-    if (trials == nullptr) {
-      ASSIGN_OR_RETURN(trials, ShapeTrials::make(place_, shape, weight, plain));
-    }
-    return trials->run(kernel, trial);
-  }
-
   const TrialPlace& place_;
   const ProofOptions& options_;
   Proof& proof_;
@@ -208,6 +232,13 @@ Proof untried(const Program& program, const Backend& backend) {
       proof.trials.push_back({.shape = shape, .kernel = kernel->name});
     }
   }
+  for (const auto& [shape, instruction] : attentions_of(program, backend)) {
+    const auto candidates = candidates_of(program, backend, shape);
+    for (const KernelEntry* kernel : candidates) {
+      if (candidates.size() < 2) break;
+      proof.trials.push_back({.shape = shape, .kernel = kernel->name});
+    }
+  }
   return proof;
 }
 
@@ -228,8 +259,17 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
   for (const auto& [shape, weight] : ordered) {
     const auto candidates = candidates_of(program, backend, shape);
     if (candidates.empty()) continue;  // bind() reports it.
-    RETURN_IF_ERROR(prover.prove(shape, program.weights(weight), candidates,
-                                 plain_linear(program, backend, shape)));
+    RETURN_IF_ERROR(prover.prove(shape, candidates, [&] {
+      return ShapeTrials::make(place, shape, program.weights(weight),
+                               plain_linear(program, backend, shape));
+    }));
+  }
+  for (const auto& [shape, instruction] : attentions_of(program, backend)) {
+    const auto candidates = candidates_of(program, backend, shape);
+    if (candidates.size() < 2) continue;
+    RETURN_IF_ERROR(prover.prove(shape, candidates, [&] {
+      return AttentionTrials::make(place, program, *instruction, *candidates.back());
+    }));
   }
   return absl::OkStatus();
 }
@@ -266,6 +306,11 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
   size_t linears = 0;
   for (const Instruction& instruction : program.instructions()) {
     chosen.push_back(nullptr);
+    if (const auto attention = attention_of(program, backend, instruction)) {
+      const auto candidates = candidates_of(program, backend, *attention);
+      if (!candidates.empty()) chosen.back() = choose(candidates, *attention, proof, true);
+      continue;
+    }
     const auto linear = linear_of(program, instruction);
     if (!linear) continue;
     const size_t number = linears++;

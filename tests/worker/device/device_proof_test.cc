@@ -129,6 +129,82 @@ TEST(DeviceProofTest, AColumnWithTheValuesOfAnotherIsFound) {
                   AnyOf("linear_q4_cuda_shim", "linear_wgmma_q4_cuda_shim")));
 }
 
+// One attention with bfloat16 pages: four heads, each of which a KV head is shared by two.
+program::Program attention_program(const Backend& backend, program::Op op) {
+  constexpr int64_t kHeads = 4, kKvHeads = 2, kDim = 16;
+  ProgramBuilder b(0, 1, 100, kHeads * kDim);
+  program::State* state = b.program.add_states();
+  state->set_dtype(program::BF16);
+  state->mutable_kv()->set_kv_heads(kKvHeads);
+  state->mutable_kv()->set_k_dim(kDim);
+  state->mutable_kv()->set_v_dim(kDim);
+  std::vector<int> values = {b.value("q", kHeads * kDim), b.value("k", kKvHeads * kDim),
+                             b.value("v", kKvHeads * kDim)};
+  const bool rotates = op == program::ROPE_ATTENTION;
+  if (rotates) values.push_back(b.value("table", kDim));
+  std::vector<int> weights = {b.weight("sinks", program::BIAS, 1, kHeads, 0, kHeads)};
+  program::AttentionAttrs* attrs = b.add(op, values, weights, {b.value("out", kHeads * kDim)})
+                                       .mutable_attributes()
+                                       ->mutable_attention();
+  attrs->set_head_dim(kDim);
+  attrs->set_v_dim(kDim);
+  attrs->set_heads(kHeads);
+  attrs->set_kv_heads(kKvHeads);
+  attrs->set_scale(0.5f);
+  attrs->set_window(300);
+  if (rotates) attrs->set_rotary_dim(kDim);
+  for (const int head : {0, 1, 1, 0}) attrs->add_kv_head_of(head);
+  b.program.set_numeric_class(backend.numeric_class);
+  b.program.mutable_limits()->set_rows(70);
+  b.program.mutable_limits()->set_page_tokens(16);
+  return b.program;
+}
+
+TEST(DeviceProofTest, AttentionOfFewRowsHasTheBitsOfTheOtherKernel) {
+  const Backend backend = late_backend();
+  for (const program::Op op : {program::ATTENTION, program::ROPE_ATTENTION}) {
+    const program::Program program = attention_program(backend, op);
+    const Proof proof = proven(program, backend);
+    EXPECT_TRUE(proof.complete());
+    EXPECT_THAT(complaints(proof, 20'000), ElementsAre());
+    const std::string name(op_name(static_cast<Op>(op)));
+    EXPECT_THAT(chosen_names(program, backend, proof),
+                ElementsAre(AnyOf(name + "_rows_bf16_cuda_shim", name + "_bf16_cuda_shim")));
+    ASSERT_EQ(proof.trials.size(), 2u);
+    for (const Trial& trial : proof.trials) {
+      ASSERT_EQ(trial.rows.size(), 3u);
+      EXPECT_GT(trial.rows[0].ns, 0);
+    }
+  }
+}
+
+// Simulates a kernel that computes other scores.
+const char* double_scale(const KernelArgs& args) {
+  KernelArgs wrong = args;
+  wrong.attrs.attention().scale *= 2;
+  return original(wrong);
+}
+
+TEST(DeviceProofTest, AnAttentionWithOtherBitsIsRefused) {
+  Backend backend = late_backend();
+  std::vector<KernelEntry> kernels(backend.kernels.begin(), backend.kernels.end());
+  for (KernelEntry& kernel : kernels) {
+    if (std::string(kernel.name) != "attention_rows_bf16_cuda_shim") continue;
+    original = kernel.run;
+    kernel.run = double_scale;
+  }
+  backend.kernels = kernels;
+  const program::Program program = attention_program(backend, program::ATTENTION);
+  const Proof untrusted = untried(program, backend);
+  EXPECT_THAT(chosen_names(program, backend, untrusted), ElementsAre("attention_bf16_cuda_shim"));
+  const Proof proof = proven(program, backend);
+  EXPECT_THAT(complaints(proof, 20'000),
+              ElementsAre(HasSubstr("attention bf16 [64, 16] of f32 rows: "
+                                    "attention_rows_bf16_cuda_shim is not used: of 7 rows, row ")));
+  EXPECT_THAT(complaints(proof, 20'000), ElementsAre(HasSubstr(" has other bits")));
+  EXPECT_THAT(chosen_names(program, backend, proof), ElementsAre("attention_bf16_cuda_shim"));
+}
+
 TEST(DeviceProofTest, AWorkerComputesWithProvenKernels) {
   std::vector<std::string> answers;
   for (const bool proves : {false, true}) {

@@ -84,8 +84,8 @@ TEST(ProofTest, OneMissingProductInOneColumnIsFound) {
   ASSERT_EQ(message_of(proven.prove()), "");
   EXPECT_THAT(proven.chosen(), ElementsAre("right"));
   ASSERT_EQ(proven.lines().size(), 1u);
-  EXPECT_THAT(proven.lines()[0], HasSubstr("linear bf16 [20, 40] with bias: wrong is not used: of "
-                                           "100 rows, row "));
+  EXPECT_THAT(proven.lines()[0], HasSubstr("linear bf16 [20, 40] with bias: wrong is not used: "
+                                           "with 100 rows, the error of row "));
   EXPECT_THAT(proven.lines()[0], HasSubstr("column 3 is "));
   EXPECT_THAT(proven.lines()[0], HasSubstr("times its bound"));
 }

@@ -273,6 +273,32 @@ TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAny
   expect_reference(conversation, {.chunk = 3000}, "long");
 }
 
+// GPUs have another kernel for steps in which each sequence has one row.
+TEST_P(AttentionTest, RowsAloneHaveTheBitsOfAPrompt) {
+  const Shape shapes[] = {
+      {.heads = 1, .kv_heads = 1, .head_dim = 8, .lengths = {65, 256, 257, 1, 1100}},
+      {.heads = 4, .kv_heads = 1, .head_dim = 128, .lengths = {70, 260}},
+      {.heads = 9, .kv_heads = 1, .head_dim = 64, .lengths = {130}},
+      {.heads = 16, .kv_heads = 1, .head_dim = 80, .lengths = {20, 67}},
+      {.heads = 40, .kv_heads = 2, .head_dim = 16, .lengths = {66}},
+      {.heads = 2, .kv_heads = 1, .head_dim = 16, .window = 40, .lengths = {290, 130, 39}},
+      {.heads = 1, .kv_heads = 1, .head_dim = 16, .window = 300, .lengths = {580}},
+      {.heads = 1, .kv_heads = 1, .head_dim = 8, .chunk = 270, .lengths = {280, 540}},
+      {.heads = 6, .head_dim = 16, .cap = 3, .slopes = true, .sinks = true, .lengths = {270, 17}},
+      {.heads = 4, .head_dim = 16, .lengths = {67, 130}, .prefix_rows = 20},
+  };
+  int64_t page_tokens = 16;
+  for (const Shape& shape : shapes) {
+    Conversation conversation(shape);
+    if (shape.sinks) conversation.set_kv_head_of({1, 0, 0, 1, 0, 1});
+    page_tokens = page_tokens % 64 == 0 ? 16 : page_tokens * 2;
+    const auto found = conversation.run_all(
+        GetParam(), {.chunk = 2000, .page_tokens = page_tokens, .last_alone = 3});
+    expect_all_same(found, conversation.run_all(GetParam(), {.chunk = 2000}),
+                    std::to_string(shape.heads) + " heads of " + std::to_string(shape.head_dim));
+  }
+}
+
 TEST_P(AttentionTest, BitsDoNotDependOnTheLengthLimitOfSequences) {
   Conversation conversation({.heads = 2, .kv_heads = 1, .lengths = {270, 5}});
   const auto wanted = conversation.run_all(GetParam(), {.chunk = 200});

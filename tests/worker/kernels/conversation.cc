@@ -92,6 +92,12 @@ AttentionAttrs Conversation::attrs() const {
           .kv_head_of = {kv_head_of_.data(), shape_.heads}};
 }
 
+// Rows of a sequence of which `left` rows are left.
+static int64_t rows_of_step(const Schedule& schedule, int64_t max, int64_t left) {
+  const int64_t together = left > schedule.last_alone ? left - schedule.last_alone : 1;
+  return std::min({max, left, together});
+}
+
 void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
                         std::vector<int64_t>& done, std::vector<Matrix>& outputs) {
   std::vector<StepSequence> sequences;
@@ -100,7 +106,7 @@ void Conversation::step(const KernelEntry& kernel, const Schedule& schedule,
   for (size_t s = 0; s < done.size(); ++s) {
     const int64_t prefix = std::min(shape_.prefix_rows, shape_.lengths[s]);
     const int64_t max = done[s] < prefix ? std::max(schedule.chunk, prefix) : schedule.chunk;
-    const int64_t rows = std::min(max, shape_.lengths[s] - done[s]);
+    const int64_t rows = rows_of_step(schedule, max, shape_.lengths[s] - done[s]);
     if (rows == 0) continue;
     const auto first_row = static_cast<int64_t>(positions.size());
     for (int64_t r = 0; r < rows; ++r) {

@@ -28,6 +28,7 @@ struct Schedule {
   bool shuffle = true;
   bool read_again = false;  // Each step is computed again, from the pages alone.
   int64_t longest = 0;      // StepView::longest is at least this.
+  int64_t last_alone = 0;   // Each sequence's last rows: one per step.
 };
 
 // With values_in_keys, v() has copies of the keys' columns.

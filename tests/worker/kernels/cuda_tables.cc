@@ -42,8 +42,9 @@ bool gpu_has_the_shims_bits() {
 // The shim's kernel from the same source, if that multiplies on tensor cores; else null.
 const KernelEntry* twin_of(const KernelEntry& kernel) {
   const std::string name = kernel.name;
-  const bool multiplies =
-      name.find("mma_") != std::string::npos || name.find("attention_bf16") != std::string::npos;
+  const bool attends = name.find("attention_") != std::string::npos;
+  const bool multiplies = name.find("mma_") != std::string::npos ||
+                          (attends && name.find("_bf16") != std::string::npos);
   for (const KernelEntry& entry : cuda_shim_kernels()) {
     if (multiplies && entry.name == name + "_shim") return &entry;
   }

@@ -279,6 +279,20 @@ TEST_P(TopCandidatesTest, TheNoisyWinnerAgreesWithAFullSearch) {
   }
 }
 
+// Logits that cancel the noise, up to a few units in the last place.
+TEST_P(TopCandidatesTest, TheNoisyWinnerIsExactIfAllNoisyValuesAreNearlyEqual) {
+  Call call(8, 3000);
+  for (int64_t r = 0; r < 8; ++r) {
+    OutputSpec& request = call.requests[static_cast<size_t>(r)];
+    request.temperature = 1;
+    for (int32_t i = 0; i < 3000; ++i) {
+      const float noise = gumbel_noise(request.seed, request.position, i);
+      call.logits.view().row<float>(r)[i] = static_cast<float>(i * 7 % 11) * 1e-7f - noise;
+    }
+  }
+  expect_reference(call, 1);
+}
+
 TEST_P(TopCandidatesTest, BitsDependNeitherOnThreadsNorOnIsaNorOnTheSliceOfTheVocabulary) {
   const KernelEntry* portable =
       find_kernel(cpu_kernels(), Op::kTopCandidates, DType::kNone, DType::kF32, Isa::kPortable);

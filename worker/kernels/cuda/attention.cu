@@ -182,8 +182,8 @@ const char* attend(const KernelArgs& args) {
                 args.queue, attention_params(args));
 }
 
-const char* attend_bf16(const KernelArgs& args) {
-  return device::takes_mma(args.attrs.attention()) ? attend_mma(args) : attend<BF16>(args);
+const char* attend_bf16(const KernelArgs& args, bool by_rows) {
+  return device::takes_mma(args.attrs.attention()) ? attend_mma(args, by_rows) : attend<BF16>(args);
 }
 
 }  // namespace
@@ -193,10 +193,13 @@ const char* attention_f32(const KernelArgs& args) {
   return failure != nullptr ? failure : attend<float>(args);
 }
 
+template <bool kByRows>
 const char* attention_bf16(const KernelArgs& args) {
   const char* failure = append<BF16>(args);
-  return failure != nullptr ? failure : attend_bf16(args);
+  return failure != nullptr ? failure : attend_bf16(args, kByRows);
 }
+template const char* attention_bf16<true>(const KernelArgs& args);
+template const char* attention_bf16<false>(const KernelArgs& args);
 
 const char* rope_attention_f32(const KernelArgs& args) {
   KernelArgs rest = args;
@@ -204,10 +207,13 @@ const char* rope_attention_f32(const KernelArgs& args) {
   return failure != nullptr ? failure : attend<float>(rest);
 }
 
+template <bool kByRows>
 const char* rope_attention_bf16(const KernelArgs& args) {
   KernelArgs rest = args;
   const char* failure = rotate<BF16>(rest);
-  return failure != nullptr ? failure : attend_bf16(rest);
+  return failure != nullptr ? failure : attend_bf16(rest, kByRows);
 }
+template const char* rope_attention_bf16<true>(const KernelArgs& args);
+template const char* rope_attention_bf16<false>(const KernelArgs& args);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -11,31 +11,19 @@
 // Keys that no pair of the tile sees are loaded as zeros, since pages are undefined there.
 // Probabilities are rounded to bfloat16, in numerator and denominator.
 #include "worker/kernels/cuda/attention_mma.h"
-#include "worker/kernels/cuda/attention_tile.h"
-#include "worker/kernels/cuda/mma.h"
-#include "worker/kernels/cuda/sizes.h"
-#include "worker/kernels/cuda/softmax.h"
+#include "worker/kernels/cuda/attention_products.h"
+#include "worker/kernels/cuda/attention_rows.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-constexpr int kPairs = 16;  // Per warp.
-constexpr int kSplitKeys = device::kSplitKeys;
-constexpr int kNarrow = 64, kMiddle = 128, kWide = device::kMaxMmaDim;
-
-// Keys of a block, and warps of a full tile: wide heads leave less shared memory.
-template <int kDim>
-constexpr int kKeys = kDim <= kMiddle ? 64 : 32;
+// Warps of a full tile: wide heads leave less shared memory.
 template <int kDim>
 constexpr int kMaxWarps = kDim <= kMiddle ? 4 : 2;
 
 struct alignas(16) Numbers4 {
   float at[4];
 };
-
-// A thread's elements of the products: for two pairs, two of every eight columns.
-template <int kCols>
-using Products = float[kCols / 8][4];
 
 // The shared memory of a block of threads. `totals` exists only if the block computes several
 // splits itself; the list of query heads is stored after all this.
@@ -48,13 +36,6 @@ struct Shared {
   int32_t head_count;
   Numbers4 totals[kWarps][kDim / 8][kWarp];
 };
-
-// The index of eight columns of a row in a block of keys or values. It puts the same columns of
-// eight rows into different banks.
-template <int kDim>
-__device__ int place_of(int row, int chunk) {
-  return (row * (kDim / 8) + (chunk ^ row % 8)) * 8;
-}
 
 // Starts to copy a block of keys (`side` 0) or values (1).
 template <int kDim, int kThreads>
@@ -77,73 +58,17 @@ __device__ void copy_block(const TiledAttention& params, const Tile& tile, int b
   }
 }
 
-// Loads the queries of two pairs, rounded like keys.
-template <int kDim>
-__device__ void load_queries(const TiledAttention& params, const Pair (&pairs)[2],
-                             Words4 (&queries)[kDim / 16][kWarp]) {
-  const auto lane = static_cast<int>(threadIdx.x % kWarp);
-  const auto dim = static_cast<int>(params.attrs.head_dim);
-  const auto two = [&](const Pair& pair, int column) {
-    if (pair.row < 0 || column >= dim) return 0u;
-    const int64_t first = int64_t{pair.head} * dim + column;
-    if (params.q.dtype == DType::kBF16) {
-      return *reinterpret_cast<const uint32_t*>(params.q.row<BF16>(pair.row) + first);
-    }
-    const float* query = params.q.row<float>(pair.row) + first;
-    return rounded_pair<BF16>(query[0], query[1]);
-  };
-  for (int step = 0; step < kDim / 16; ++step) {
-    const int column = step * 16 + lane % 4 * 2;
-    queries[step][lane] = {two(pairs[0], column), two(pairs[1], column), two(pairs[0], column + 8),
-                           two(pairs[1], column + 8)};
-  }
-}
-
-template <int kDim>
-__device__ void multiply_keys(const BF16* keys, const Words4 (&queries)[kDim / 16][kWarp],
-                              Products<kKeys<kDim>>& scores) {
-  const auto lane = static_cast<int>(threadIdx.x % kWarp);
-#pragma unroll
-  for (int step = 0; step < kDim / 16; ++step) {
-    const Words4 query = queries[step][lane];
-#pragma unroll
-    for (int n = 0; n < kKeys<kDim> / 8; n += 2) {
-      const int row = n * 8 + lane / 16 * 8 + lane % 8, chunk = step * 2 + lane / 8 % 2;
-      uint32_t b[4];
-      load_matrices(b, keys + place_of<kDim>(row, chunk));
-      multiply_add<BF16>(scores[n], query.at, b[0], b[1]);
-      multiply_add<BF16>(scores[n + 1], query.at, b[2], b[3]);
-    }
-  }
-}
-
 // Replaces the scores of one pair by probabilities relative to the highest score so far, in words
 // of two bfloat16. Returns the factor by which the earlier sums are rescaled.
 template <int kKeyCount>
 __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, int half,
                                 int first_key, Softmax& softmax, Products<kKeyCount>& scores,
                                 uint32_t (&probabilities)[kKeyCount / 8][2]) {
-  float highest = softmax.highest;
-#pragma unroll
-  for (int i = 0; i < kKeyCount / 4; ++i) {
-    const int n = i / 2, key = first_key + n * 8 + i % 2;
-    float& score = scores[n][half * 2 + i % 2];
-    score = pair.sees(key) ? score_of(attrs, pair.head, key - pair.position, score) : -kInfinity;
-    highest = Max::of(highest, score);
-  }
-  highest = over_lanes<Max, 4>(highest);
-  // All scores so far are -inf: their weights are 0, but -inf - -inf would be NaN.
-  const float from = highest == -kInfinity ? 0.0f : highest;
-  float total = 0;
-#pragma unroll
-  for (int n = 0; n < kKeyCount / 8; ++n) {
-    const uint32_t two = rounded_pair<BF16>(exp_of(scores[n][half * 2] - from),
-                                            exp_of(scores[n][half * 2 + 1] - from));
-    total = total + std::bit_cast<float>(two << 16) + std::bit_cast<float>(two & 0xffff0000u);
-    probabilities[n][half] = two;
-  }
-  const float shrink = exp_of(softmax.highest - from);
-  softmax = {highest, fmaf(softmax.total, shrink, over_lanes<Sum, 4>(total))};
+  const float highest =
+      take_scores<kKeyCount>(attrs, pair, half, first_key, softmax.highest, scores);
+  const float total = take_probabilities<kKeyCount>(scores, half, base_of(highest), probabilities);
+  const float shrink = exp_of(softmax.highest - base_of(highest));
+  softmax = {highest, fmaf(softmax.total, shrink, total)};
   return shrink;
 }
 
@@ -172,24 +97,6 @@ __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim,
   }
 }
 
-template <int kDim>
-__device__ void add_values(const BF16* values, const uint32_t (&probabilities)[kKeys<kDim> / 8][2],
-                           Products<kDim>& sums) {
-  const auto lane = static_cast<int>(threadIdx.x % kWarp);
-#pragma unroll
-  for (int step = 0; step < kKeys<kDim> / 16; ++step) {
-    const auto &low = probabilities[2 * step], &high = probabilities[2 * step + 1];
-    const uint32_t a[4] = {low[0], low[1], high[0], high[1]};
-#pragma unroll
-    for (int n = 0; n < kDim / 8; n += 2) {
-      uint32_t b[4];
-      load_matrices_transposed(b, values + place_of<kDim>(step * 16 + lane % 16, n + lane / 16));
-      multiply_add<BF16>(sums[n], a, b[0], b[1]);
-      multiply_add<BF16>(sums[n + 1], a, b[2], b[3]);
-    }
-  }
-}
-
 // Processes one block of keys, whose copies to shared memory have begun. Begins the next block's
 // copies if there is a next block.
 template <int kDim, int kWarps>
@@ -203,7 +110,9 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   wait_copies<1>();
   __syncthreads();  // The keys are there.
   Products<kCount> scores = {};
-  multiply_keys<kDim>(shared.keys, shared.queries[threadIdx.x / kWarp], scores);
+  const auto& queries = shared.queries[threadIdx.x / kWarp];
+  multiply_keys<kDim>(
+      shared.keys, [&](int step) { return queries[step][threadIdx.x % kWarp]; }, scores);
   __syncthreads();  // All threads have read the keys.
   if (has_next) copy_block<kDim, kThreads>(params, tile, block + 1, 0, shared.keys);
   commit_copies();
@@ -224,7 +133,8 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   if (max(first, tile.first_key) < tile.all_from || min(last, tile.last_key) > tile.all_to) {
     take_out_nan<kDim, kWarps>(pairs, first, shared, softmax);
   }
-  add_values<kDim>(shared.values, probabilities, sums);
+  add_values<kDim, kDim>(
+      shared.values, 0, [&](int step) { return probability_words(probabilities, step); }, sums);
   __syncthreads();  // All threads have read the values.
 }
 
@@ -238,17 +148,6 @@ __device__ void add_totals(const Numbers4 (&totals)[kDim / 8][kWarp], Softmax (&
     float& sum = sums[i / 4][i % 4];
     sum = merge[i % 4 / 2].of(totals[i / 4][threadIdx.x % kWarp].at[i % 4], sum);
   }
-}
-
-__device__ inline float* part_of(const TiledAttention& params, int64_t row, int64_t head,
-                                 int64_t split) {
-  const int64_t number = (row * params.attrs.heads + head) * params.splits + split;
-  return params.parts + number * device::part_floats(params.attrs.head_dim);
-}
-
-__device__ inline Quotient quotient_of(const TiledAttention& params, const Softmax& softmax,
-                                       int64_t head) {
-  return {softmax, params.sinks.data == nullptr ? nullptr : params.sinks.row<float>(0) + head};
 }
 
 // Stores a pair's output, or its part in scratch.
@@ -284,7 +183,10 @@ __device__ void attend_pairs(const TiledAttention& params, const Tile& tile, con
   Products<kDim> sums = {};
   copy_block<kDim, kWarps * kWarp>(params, tile, begin, 0, shared.keys);
   commit_copies();
-  load_queries<kDim>(params, pairs, shared.queries[threadIdx.x / kWarp]);
+  for (int step = 0; step < kDim / 16; ++step) {
+    shared.queries[threadIdx.x / kWarp][step][threadIdx.x % kWarp] =
+        query_words(params, pairs, step);
+  }
   for (int block = begin; block < end; ++block) {
     const bool has_next = block + 1 < end;
     attend_block<kDim, kWarps>(params, tile, pairs, block, has_next, shared, softmax, sums);
@@ -333,8 +235,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) attend_kernel(TiledAttention pa
   }
 }
 
-// Merges the splits of a row (blockIdx.x) and a head.
+// Merges the splits of a row (blockIdx.x) and a head. Loads kTogether parts before it merges them.
 __global__ void merge_kernel(TiledAttention params) {
+  constexpr int kTogether = 8;
   const int64_t row = blockIdx.x, head = blockIdx.y, dim = params.attrs.head_dim;
   const int64_t position = params.step.positions[row];
   const StepSequence& sequence = params.step.sequences[params.step.sequence_of_row[row]];
@@ -343,10 +246,22 @@ __global__ void merge_kernel(TiledAttention params) {
   for (int64_t column = threadIdx.x; column < dim; column += blockDim.x) {
     Softmax softmax;
     float sum = 0;
-    for (int64_t split = begin; split < end; ++split) {
-      const float* part = part_of(params, row, head, split);
-      const Merge merge(softmax, {part[dim], part[dim + 1]});
-      sum = merge.of(sum, part[column]);
+    for (int64_t first = begin; first < end; first += kTogether) {
+      float sums[kTogether] = {};
+      Softmax splits[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        if (first + i >= end) continue;
+        const float* part = part_of(params, row, head, first + i);
+        sums[i] = part[column];
+        splits[i] = {part[dim], part[dim + 1]};
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        if (first + i >= end) continue;
+        const Merge merge(softmax, splits[i]);
+        sum = merge.of(sum, sums[i]);
+      }
     }
     const float output = quotient_of(params, softmax, head).of(sum);
     set_element(params.out, row, head * dim + column, output);
@@ -365,7 +280,7 @@ const char* launch_tiles(TiledAttention params, bool has_totals, void* queue) {
 }
 
 template <int kDim>
-const char* attend(const KernelArgs& args) {
+const char* attend(const KernelArgs& args, bool by_rows) {
   const AttentionAttrs& attrs = args.attrs.attention();
   TiledAttention params{attention_params(args)};
   const int64_t rows = params.step.rows, sequences = params.step.sequence_count;
@@ -379,9 +294,10 @@ const char* attend(const KernelArgs& args) {
   }
   params.tile_rows = max(1, (one_warp ? 1 : kMaxWarps<kDim>)*kPairs / group);
   params.tiles = rows / params.tile_rows + sequences;
-  const char* failure = one_warp
-                            ? launch_tiles<kDim, 1>(params, has_totals, args.queue)
-                            : launch_tiles<kDim, kMaxWarps<kDim>>(params, has_totals, args.queue);
+  const char* failure =
+      by_rows && rows == sequences && takes_rows(params) ? attend_rows(params, args.queue)
+      : one_warp ? launch_tiles<kDim, 1>(params, has_totals, args.queue)
+                 : launch_tiles<kDim, kMaxWarps<kDim>>(params, has_totals, args.queue);
   if (failure != nullptr || !apart) return failure;
   const int64_t threads = (attrs.head_dim + kWarp - 1) / kWarp * kWarp;
   return launch(merge_kernel, {rows, attrs.heads}, static_cast<int>(threads), args.queue, params);
@@ -389,12 +305,12 @@ const char* attend(const KernelArgs& args) {
 
 }  // namespace
 
-const char* attend_mma(const KernelArgs& args) {
+const char* attend_mma(const KernelArgs& args, bool by_rows) {
   const AttentionAttrs& attrs = args.attrs.attention();
   if (args.step->rows == 0 || attrs.kv_heads == 0) return nullptr;
-  if (attrs.head_dim <= kNarrow) return attend<kNarrow>(args);
-  if (attrs.head_dim <= kMiddle) return attend<kMiddle>(args);
-  return attend<kWide>(args);
+  if (attrs.head_dim <= kNarrow) return attend<kNarrow>(args, by_rows);
+  if (attrs.head_dim <= kMiddle) return attend<kMiddle>(args, by_rows);
+  return attend<kWide>(args, by_rows);
 }
 
 }  // namespace lockstep::LOCKSTEP_TARGET

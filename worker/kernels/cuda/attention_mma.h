@@ -7,7 +7,8 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 // `args` are attention's, with attributes for which device::takes_mma() is true; scratch has
-// device::attention_scratch_bytes().
-const char* attend_mma(const KernelArgs& args);
+// device::attention_scratch_bytes(). `by_rows`: steps in which each sequence has one row are
+// computed by attention_rows.cu if it takes their operands; the bits are the same.
+const char* attend_mma(const KernelArgs& args, bool by_rows);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -3,7 +3,10 @@
 // query heads of one KV head (blockIdx.y). Each pair of a row and a head is a row of the products.
 #pragma once
 
+#include <bit>
+
 #include "worker/kernels/cuda/attention_pages.h"
+#include "worker/kernels/cuda/warp.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
@@ -76,11 +79,18 @@ __device__ inline Pair pair_of(const TiledAttention& params, const Tile& tile, c
 
 // Lists the query heads of the block's KV head, in the order of kv_head_of. All threads call it.
 __device__ inline void list_heads(const AttentionAttrs& attrs, int32_t* heads, int32_t& count) {
-  if (threadIdx.x == 0) {
-    count = 0;
-    for (int32_t head = 0; head < attrs.heads; ++head) {
-      if (attrs.kv_head_of[head] == static_cast<int32_t>(blockIdx.y)) heads[count++] = head;
+  if (threadIdx.x < kWarp) {
+    const auto lane = static_cast<int32_t>(threadIdx.x);
+    int32_t listed = 0;
+    for (int32_t first = 0; first < attrs.heads; first += kWarp) {
+      const int32_t head = first + lane;
+      const bool own =
+          head < attrs.heads && attrs.kv_head_of[head] == static_cast<int32_t>(blockIdx.y);
+      const unsigned lanes = lanes_with(own);
+      if (own) heads[listed + std::popcount(lanes & ((1u << lane) - 1))] = head;
+      listed += std::popcount(lanes);
     }
+    if (lane == 0) count = listed;
   }
   __syncthreads();
 }
