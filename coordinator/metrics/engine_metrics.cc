@@ -54,7 +54,7 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
       generation_tokens_(kTokens),
       step_tokens_(kTokens),
       preemptions_(kPreemptions) {
-  // Reasons that exist from the start can be charted before the first count.
+  // Every reason is shown from the start, as 0, so that a chart can use it at once.
   for (const char* reason : {"stop", "length", "abort", "error"}) ended_[reason] = 0;
 }
 
