@@ -54,7 +54,7 @@ EngineMetrics::EngineMetrics(std::string prefix, const std::string& model_name)
       generation_tokens_(kTokens),
       step_tokens_(kTokens),
       preemptions_(kPreemptions) {
-  // Reasons that exist from the start can be charted before the first count.
+  // Every reason is shown from the start, as 0, so that a chart can use it at once.
   for (const char* reason : {"stop", "length", "abort", "error"}) ended_[reason] = 0;
 }
 
@@ -339,8 +339,8 @@ void EngineMetrics::add_histograms(Families* families) const {
   add_histogram("request_generation_tokens", "Tokens of choices that ended.", generation_tokens_,
                 families);
   add_histogram("iteration_tokens_total",
-                "Tokens of a step: sampled ones, and the computed tokens of prompts whose first "
-                "token it gives.",
+                "Tokens of a step: those that it samples, and the computed tokens of each prompt "
+                "whose first token it samples.",
                 step_tokens_, families);
   add_histogram("request_num_preemptions", "How often an ended choice lost its pages.",
                 preemptions_, families);

@@ -19,9 +19,9 @@ class BufferedBytes {
     int64_t of_all = 0;
     int64_t clients = 0;  // The number of clients that hold bytes.
 
-    // Whether these sums are within `max`. One client may have half of it. When more than three
-    // quarters are used, each client may have only an equal share, and one more share stays free
-    // for a new client. A client may always have a small part, even if others use all.
+    // Whether these sums are within `max`. One client may have half of `max`. When more than three
+    // quarters of `max` are used, each client may have only an equal share, and one more share
+    // stays free for a new client. A client may always have a 256th, even if others use all.
     bool fit(int64_t max) const {
       if (of_client > 0 && of_client <= max / 256) return true;
       return of_all <= max && of_client <= max / 2 &&

@@ -32,7 +32,7 @@ struct Logprob {
 // The ids of a token and its alternatives.
 std::vector<int32_t> ids_of(const std::vector<Logprob>& token);
 
-// The token, or the text of the request, that ended a choice with kStop.
+// The end token or stop id (`id`), or the stop string (`text`), that ended a choice with kStop.
 struct StopCause {
   int32_t id = -1;   // -1: none.
   std::string text;  // Empty: none.
@@ -103,11 +103,11 @@ class Stream {
   ~Stream();
 
   // The engine's side: append() and close() do not call the listener, notify() does. Nothing is
-  // appended after close(). append() returns kResourceExhausted if the reader has left too much of
-  // this choice unread, or if all readers together have. Then this event and all later ones are
-  // dropped, and close() uses this error. A choice's only unread event is always kept, however
-  // large, unless it has log-probabilities of prompts. A choice with little unread is not ended
-  // because of what other readers left.
+  // appended after close(). append() returns kResourceExhausted if this choice has too many unread
+  // bytes, or if all streams together have too many and this choice has more than a little. Then
+  // this event and all later ones are dropped, and close() uses this error. A choice's only unread
+  // event is kept, however large. Only the limit of all streams together (UnreadLimits::scores)
+  // applies to events with log-probabilities of prompts.
   absl::Status append(StreamEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the log. OK: all choices are done; an error: the request failed.
   void close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);

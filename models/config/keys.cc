@@ -33,7 +33,8 @@ Keys::Keys(Json json, KeySource source) : json_(std::move(json)), source_(std::m
 const Json& Keys::json(std::string_view key) {
   static const Json kNull;
   names_.emplace(key);
-  if (key[0] != '_') rename("_" + std::string(key), key);  // The spelling of older releases.
+  // Some published configs spell a key X as "_X".
+  if (key[0] != '_') rename("_" + std::string(key), key);
   const auto found = json_.find(std::string(key));
   if (found != json_.end() && !found->is_null()) return *found;
   const auto fallback = source_.defaults.find(std::string(key));
@@ -241,7 +242,7 @@ absl::Status Keys::finish() {
   }
   check_only();
   RETURN_IF_ERROR(error_);
-  // A mark of the program that wrote the file: "_X", if no family reads X.
+  // A key "_X" is a note of the program that wrote the file, unless a family reads X.
   const auto is_mark = [&](std::string_view key) {
     return key.starts_with('_') && source_.known != nullptr && !source_.known(key.substr(1));
   };

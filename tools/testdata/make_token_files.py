@@ -36,7 +36,7 @@ def token(text, **flags):
 
 
 def rows(*tokens):
-    """The added_tokens of tokenizer.json, or an added_tokens_decoder's."""
+    """Rows for added_tokens in tokenizer.json. decoder() makes an added_tokens_decoder of them."""
     first = len(BASE["model"]["vocab"])
     return [{"id": first + i, **one} for i, one in enumerate(tokens)]
 
@@ -108,7 +108,8 @@ def random_cases(draw):
         files = {"tokenizer_config.json": config}
         more = rows(*(token(text, **flags()) for text in known + new))
         for row, old in zip(more, listed):
-            row["normalized"] = old["normalized"]  # Otherwise decoding shows the older form.
+            # With another value the reference would decode the token by tokenizer.json's row.
+            row["normalized"] = old["normalized"]
         if draw.random() < 0.5:
             kept = [row for row in more if row["content"] not in known or draw.random() < 0.6]
             config["added_tokens_decoder"] = decoder(kept)

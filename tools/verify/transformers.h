@@ -18,8 +18,9 @@ struct TransformersOptions {
 };
 
 // Computes the prompt in float32 on the CPU and writes the modules' outputs to `file`, for
-// Reference. Returns the version: "transformers 5.23.0". kFailedPrecondition, one line: the
-// interpreter or a package is missing, and how to install it, or the error of transformers.
+// Reference. Returns the version: "transformers 5.23.0". kFailedPrecondition, one line: either the
+// interpreter or a package is missing (the line says how to install it), or transformers failed
+// (the line has its error).
 absl::StatusOr<std::string> run_transformers(const TransformersOptions& options,
                                              std::span<const int32_t> prompt,
                                              const std::filesystem::path& file);

@@ -200,7 +200,7 @@ absl::Status AttentionTrials::try_case(const KernelEntry& kernel, const Case& ro
   if (differs < static_cast<int64_t>(found.size())) {
     tried.error = 1;
     trial->verdict = Verdict::kRefused;
-    trial->problem = fmt::format("of {} rows, row {}, column {} has other bits", rows.count,
+    trial->problem = fmt::format("with {} rows, row {}, column {} has other bits", rows.count,
                                  differs / cols - rows.first, differs % cols);
   } else {
     RETURN_IF_ERROR(time(kernel, rows, &tried));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identifies a group's weights, as far as ranks and groups can compare them.
+// Identifies the checkpoint of a group's weights, by a sample of its contents and its files' times.
 #pragma once
 
 #include <algorithm>

@@ -16,8 +16,9 @@ namespace lockstep::openai {
 
 absl::Status wrong_value(const std::string& field, const std::string& wanted,
                          const OrderedJson& found);
-// The time that a client gives its request, in milliseconds; 0: no header, no limit.
+// The header with the time limit that a client sets for its request, in milliseconds.
 inline constexpr char kTimeoutHeader[] = "X-Request-Timeout-Ms";
+// Reads that header's value. An empty value (no header) gives 0: there is no limit.
 absl::StatusOr<int64_t> timeout_of(std::string_view header);
 
 absl::StatusOr<bool> as_bool(const std::string& field, const OrderedJson& value);

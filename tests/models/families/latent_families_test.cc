@@ -71,7 +71,7 @@ TEST(DeepseekV3Test, UnsupportedModelsAreRefused) {
                  "rope_scaling.mscale_all_dim");
 }
 
-// DeepSeek-V2 as published.
+// DeepSeek-V2 as published, with fewer layers.
 constexpr char kV2[] = R"({"architectures": ["DeepseekV2ForCausalLM"], "attention_bias": false,
   "aux_loss_alpha": 0.003, "ep_size": 1, "first_k_dense_replace": 1, "hidden_act": "silu",
   "hidden_size": 5120, "intermediate_size": 12288, "kv_lora_rank": 512,

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// LFM2-1.2B as published.
+// LFM2-1.2B as published, with fewer layers.
 constexpr char kLfm2[] = R"({"architectures": ["Lfm2ForCausalLM"], "block_auto_adjust_ff_dim": true,
   "block_dim": 2048, "block_ff_dim": 12288, "block_ffn_dim_multiplier": 1.0,
   "block_mlp_init_scale": 1.0, "block_multiple_of": 256, "block_norm_eps": 1e-05,

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Phi-4-mini as published, with heads of 16.
+// The keys of Phi-4-mini as published, with smaller sizes: heads of 16, two layers.
 constexpr char kPhi4Mini[] = R"({"architectures": ["Phi3ForCausalLM"], "attention_bias": false,
   "embd_pdrop": 0.0, "full_attn_mod": 1, "hidden_act": "silu", "hidden_size": 64,
   "intermediate_size": 80, "interpolate_factor": 1, "lm_head_bias": false,
@@ -38,7 +38,7 @@ TEST(Phi3Test, LongSequencesHaveTheirOwnFrequencies) {
   expect_refused(few, "rope_scaling.long_factor: must be a list of 6 numbers from 0.1 to 1e6");
 }
 
-// Qwen-7B as published.
+// Qwen-7B as published, with fewer layers.
 constexpr char kQwen1[] = R"({"architectures": ["QWenLMHeadModel"], "auto_map": {},
   "attn_dropout_prob": 0.0, "bf16": false, "emb_dropout_prob": 0.0, "fp16": false, "fp32": false,
   "hidden_size": 4096, "intermediate_size": 22016, "initializer_range": 0.02, "kv_channels": 128,

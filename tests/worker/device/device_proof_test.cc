@@ -198,9 +198,10 @@ TEST(DeviceProofTest, AnAttentionWithOtherBitsIsRefused) {
   const Proof untrusted = untried(program, backend);
   EXPECT_THAT(chosen_names(program, backend, untrusted), ElementsAre("attention_bf16_cuda_shim"));
   const Proof proof = proven(program, backend);
-  EXPECT_THAT(complaints(proof, 20'000),
-              ElementsAre(HasSubstr("attention bf16 [64, 16] of f32 rows: "
-                                    "attention_rows_bf16_cuda_shim is not used: of 7 rows, row ")));
+  EXPECT_THAT(
+      complaints(proof, 20'000),
+      ElementsAre(HasSubstr("attention bf16 [64, 16] of f32 rows: "
+                            "attention_rows_bf16_cuda_shim is not used: with 7 rows, row ")));
   EXPECT_THAT(complaints(proof, 20'000), ElementsAre(HasSubstr(" has other bits")));
   EXPECT_THAT(chosen_names(program, backend, proof), ElementsAre("attention_bf16_cuda_shim"));
 }

@@ -216,7 +216,7 @@ TEST(ProofTest, TheGroupsChoiceIsUsedUnlessTheKernelIsRefusedOrUnknown) {
     return chosen_kernels(proven.program, proven.fake.backend, proven.proof, names);
   };
   EXPECT_STREQ((*wanted({"plain"}))[0]->name, "plain");
-  EXPECT_THAT(message_of(wanted({"wrong"}).status()), HasSubstr("wrong is refused here: of 100"));
+  EXPECT_THAT(message_of(wanted({"wrong"}).status()), HasSubstr("wrong is refused here: with 100"));
   EXPECT_EQ(message_of(wanted({"other"}).status()),
             "kernel of linear 0: must be one of wrong, right, plain, found \"other\"");
   EXPECT_EQ(message_of(wanted({"right", "right"}).status()),

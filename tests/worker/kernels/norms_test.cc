@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The norms of .cu files have the bits of one order of sums, for any width: a row has 32 threads up
-// to 256 columns, else 256. Thread t adds columns t, t + threads, ...; then warps add by halves,
-// and the warps' sums are added in order.
+// to 256 columns, else 256. Thread t adds columns t, t + threads, ...; then the threads of a warp
+// add in pairs (16 apart, then 8, 4, 2 and 1), and the warps' sums are added in order.
 #include <vector>
 
 #include "tests/worker/kernels/kernel_case.h"

@@ -70,7 +70,7 @@ void expect_same_candidate(const Candidate& a, const Candidate& b, const std::st
 
 void expect_same_sum(const BlockSum& a, const BlockSum& b, double tolerance) {
   ASSERT_EQ(a.max, b.max);
-  // That of infinite logits is NaN.
+  // The sum of infinite logits is NaN.
   ASSERT_TRUE(same(a.sum, b.sum) || std::abs(a.sum - b.sum) <= tolerance)
       << a.sum << ", expected " << b.sum;
 }

@@ -12,8 +12,8 @@ from pathlib import Path
 
 VERSION = "0.33.0"
 INDEX = "https://pypi.org/simple/vllm/"
-# Prefixes in the package. tests/conftest.py and tests/utils.py load the engine: plugin.py has the
-# parts that the tests need.
+# Prefixes in the package. tests/conftest.py and tests/utils.py are left out, because they load
+# vLLM's engine: plugin.py replaces the parts that the tests need.
 WANTED = ("tests/__init__.py", "tests/entrypoints/__init__.py", "tests/entrypoints/conftest.py",
           "tests/entrypoints/openai/", "tests/entrypoints/serve/__init__.py",
           "tests/entrypoints/serve/tokenize/", "tests/entrypoints/serve/instrumentator/",

@@ -25,8 +25,8 @@ MODEL = os.environ["SUITE_MODEL"]
 BINARY = os.environ["SUITE_BINARY"]
 SOURCE = Path(os.environ["SUITE_SOURCE"])
 
-# vLLM's flags: ours, or None for those that change no answer of these tests. A test whose server
-# has another flag is skipped.
+# Our flag for each of vLLM's flags; None: the flag changes no answer of these tests. A test whose
+# server has another flag is skipped.
 FLAGS = {
     "--api-key": "--api-keys",
     "--chat-template": "--chat-template",

@@ -9,11 +9,11 @@
 
 namespace lockstep {
 
-// Larger gathers use the other collective, which may be faster for them.
+// Larger gathers use `other` of direct_collective(), which may be faster for them.
 inline constexpr int64_t kMaxDirectGatherBytes = 512 << 10;  // Bytes of the largest part.
 
-// all_reduce adds in rank order at every size, so it has the host's bits. Operands are on `link`'s
-// device; all other collectives are done by `other`.
+// all_reduce adds in rank order at every size, so sums have the same bits as through the host.
+// Operands are on `link`'s device. All other collectives are done by `other`.
 std::unique_ptr<Collective> direct_collective(std::unique_ptr<PeerLink> link,
                                               std::unique_ptr<Collective> other);
 

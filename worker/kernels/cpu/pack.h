@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of linear's weights for the CPU kernels, the same for every ISA: panels of 32 columns,
-// the last one filled up with zeros (panels.h has the layouts). float16 and bfloat16 are rounded to
-// nearest even.
+// Packs linear's weights for the CPU kernels, in the same way for every ISA: panels of 32 columns,
+// the last one filled up with zeros (panels.h has the layouts). Weights that are packed as
+// float16 or bfloat16 are rounded to nearest even.
 #pragma once
 
 #include "worker/kernels/kernel.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // head_linear: each head's columns of a row times the head's matrix, an output column per thread,
 // with the CPU's bits. If the matrix is [in, out], one sum over the columns of x; if it is [out,
-// in], sixteen sums, which are then added by halves. head_dot: each head's sum of x * y * weight,
-// sixteen sums again, times v. join_heads, expand_heads: copies.
+// in], sixteen sums, which are then added in pairs (8 apart, then 4, 2 and 1). head_dot: each
+// head's sum of x * y * weight, in the same way from sixteen sums, times v. join_heads,
+// expand_heads: copies.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

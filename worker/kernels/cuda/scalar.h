@@ -71,8 +71,9 @@ struct Max {
   }
 };
 
-// Reduces over groups of kLanes neighbouring threads, by halves: each thread gets the result, and
-// sixteen lanes are added in the order of a CPU's vector. All threads of the warp call it.
+// Reduces over groups of kLanes neighbouring threads, in pairs: first threads that are kLanes / 2
+// apart, then kLanes / 4, and so on. Each thread gets the result. Sixteen lanes are added in the
+// order of a CPU's vector. All threads of the warp call it.
 template <typename F, int kLanes, typename T>
 __device__ T over_lanes(T x) {
   for (int half = kLanes / 2; half > 0; half /= 2) {

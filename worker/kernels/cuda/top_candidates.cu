@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // For every output, as its OutputSpec requests: block sums, the noisy winner (the token with the
 // largest edited logit plus noise), the best by edited and by raw logit, and a copy of the logits.
-// Everything has the CPU's bits.
+// All results have the same bits as on a CPU.
 // A key has 64 bits: the value's bits changed so that they order as unsigned numbers, then the id's
 // complement. So no two keys are equal, and a larger one is a better candidate (NaN counts as the
 // lowest value).
 // Blocks of threads process slices of the vocabulary: sums, copies, the best key of each block of
 // ids, and the slice's best noisy key. The block that ends last then selects for the output. The
-// 64 blocks of ids with the best keys have the best 64 ids, and none of these is below the last of
-// those keys. If more are needed, the keys that were found are taken out, and so on.
+// best 64 ids are all in the 64 blocks of ids with the best keys, and no key of these ids is below
+// the smallest of the 64 best keys. If more ids are needed, the keys that were found are taken out,
+// and the next 64 are found in the same way.
 #include "base/numbers/noise.h"
 #include "worker/kernels/cuda/arrivals.h"
 #include "worker/kernels/cuda/best_keys.h"
@@ -47,7 +48,7 @@ struct OutputTask {
   Key* noisy_best;   // [slices]
 };
 
-// That of blockIdx.y; the request is there or a copy.
+// The task of output blockIdx.y. `request` is the output's request, or a copy of it.
 __device__ OutputTask output_of(const OutputSpec& request, const TensorView& logits,
                                 int64_t vocab_begin, Key* scratch) {
   const int64_t slices = gridDim.x, blocks = slices * device::kSliceBlocks;

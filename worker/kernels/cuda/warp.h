@@ -32,7 +32,7 @@ __device__ inline unsigned lanes_with(bool value) {
 #endif
 }
 
-// That lane's value.
+// The value that lane `lane` passes.
 template <typename T>
 __device__ T from_lane(T value, int lane) {
 #ifdef __CUDACC__

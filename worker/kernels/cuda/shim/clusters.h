@@ -38,7 +38,7 @@ void commit_products();
 void wait_products(int under_way);
 
 // A barrier of 8 bytes in shared memory (mbarrier): a phase ends when `count` arrivals and all
-// bytes that these expect have come. Offsets are those in a block's dynamic_shared().
+// bytes that the arrivals expect have come. An offset is a place in a block's dynamic_shared().
 void barrier_init(uint32_t offset, int count);
 void barrier_expect(uint32_t offset, int bytes);  // Arrives, too.
 void barrier_arrive(uint32_t offset, int block);
