@@ -172,9 +172,8 @@ std::string names_of(const std::vector<const KernelEntry*>& candidates) {
 // kernel and later ones stay unproven.
 class Prover {
  public:
-  Prover(const TrialPlace& place, const ProofOptions& options, Proof& proof)
-      : place_(place),
-        options_(options),
+  Prover(const ProofOptions& options, Proof& proof)
+      : options_(options),
         proof_(proof),
         end_ns_(options.now_ns() + options.budget_ms * 1'000'000) {}
 
@@ -206,7 +205,6 @@ class Prover {
   }
 
  private:
-  const TrialPlace& place_;
   const ProofOptions& options_;
   Proof& proof_;
   const int64_t end_ns_;
@@ -255,8 +253,10 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
   std::vector<std::pair<LinearShape, int>> ordered(shapes.begin(), shapes.end());
   std::ranges::stable_sort(ordered, {},
                            [](const auto& one) { return one.first.cols * one.first.depth; });
-  Prover prover(place, options, *proof);
-  for (const auto& [shape, weight] : ordered) {
+  Prover prover(options, *proof);
+  for (const auto& one : ordered) {  // Clang 14 captures no structured bindings.
+    const LinearShape& shape = one.first;
+    const int weight = one.second;
     const auto candidates = candidates_of(program, backend, shape);
     if (candidates.empty()) continue;  // bind() reports it.
     RETURN_IF_ERROR(prover.prove(shape, candidates, [&] {
@@ -264,11 +264,12 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
                                plain_linear(program, backend, shape));
     }));
   }
-  for (const auto& [shape, instruction] : attentions_of(program, backend)) {
+  for (const auto& one : attentions_of(program, backend)) {
+    const LinearShape& shape = one.first;
     const auto candidates = candidates_of(program, backend, shape);
     if (candidates.size() < 2) continue;
     RETURN_IF_ERROR(prover.prove(shape, candidates, [&] {
-      return AttentionTrials::make(place, program, *instruction, *candidates.back());
+      return AttentionTrials::make(place, program, *one.second, *candidates.back());
     }));
   }
   return absl::OkStatus();

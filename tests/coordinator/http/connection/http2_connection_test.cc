@@ -207,8 +207,8 @@ TEST(Http2ConnectionTest, KeptConnectionsDoNotMakeTheirNetworkLoseOthers) {
   options.max_connections = 6;
   options.when_full = WhenFull::kCloseOther;
   ScriptedServer server(options);
-  std::vector<std::unique_ptr<Http2Client>> kept;
-  for (int i = 0; i < 3; ++i) kept.push_back(kept_client(server));
+  const std::unique_ptr<Http2Client> kept[] = {kept_client(server), kept_client(server),
+                                               kept_client(server)};
   Http2Client honest(server.address());
   std::vector<Socket> strangers;
   for (int i = 0; i < 20; ++i) {
