@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -463,35 +462,6 @@ TEST_F(CrowdedClusterServerTest, SilentConnectionsKeepNoWorkerOut) {
   listener_.wait_for("message 1 3");
   worker->context.TryCancel();
   newcomer->context.TryCancel();
-}
-
-// Keeps 64 connections open that send nothing, and makes new ones without a pause.
-void flood(const std::string& address, const std::atomic<bool>& stop) {
-  std::deque<testing::Socket> strangers;
-  while (!stop) {
-    strangers.emplace_back(address);
-    const linger reset = {.l_onoff = 1, .l_linger = 0};  // Else closed ones keep their ports.
-    setsockopt(strangers.back().descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    if (strangers.size() > 64) strangers.pop_front();
-  }
-}
-
-// A worker's connection used to be certain to be closed after the 64 that followed it.
-TEST_F(CrowdedClusterServerTest, AFloodOfConnectionsFromItsOwnHostKeepsNoWorkerOut) {
-  std::atomic<bool> stop{false};
-  std::thread stranger([&] { flood(server_->address(), stop); });
-  while (listener_.events().empty()) {
-    connect();
-    grpc::ClientContext context;
-    context.AddMetadata(kNonceMetadata, to_hex(nonce_));
-    cluster::ChallengeReply reply;
-    if (!stub_->Challenge(&context, {}, &reply).ok()) continue;
-    const auto worker = join(reply, proof(reply));
-    worker->stream->WaitForInitialMetadata();
-    worker->context.TryCancel();
-  }
-  stop = true;
-  stranger.join();
 }
 
 TEST(ClusterServerAddressTest, ATakenPortIsAnErrorThatNamesIt) {

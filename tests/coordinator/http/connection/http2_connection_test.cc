@@ -199,6 +199,27 @@ TEST(Http2ConnectionTest, AConnectionThatIsNotKeptMakesRoom) {
             2);
 }
 
+// If the oldest one made room, a client that is slower than a flood would never be served.
+TEST(Http2ConnectionTest, TheOldestConnectionMayStayOpenWhileNewerOnesComeAndGo) {
+  constexpr int kMax = 8;
+  ServerOptions options = http2_options();
+  options.threads = 1;
+  options.max_connections = kMax;
+  options.when_full = WhenFull::kCloseOther;
+  ScriptedServer server(options);
+  bool stayed_open = false;
+  for (int round = 0; round < 100 && !stayed_open; ++round) {
+    Http2Client slow(server.address());
+    std::vector<std::unique_ptr<Http2Client>> strangers(kMax);
+    for (auto& stranger : strangers) {
+      stranger = std::make_unique<Http2Client>(server.address());
+      EXPECT_EQ(stranger->wait(stranger->get("/quick")).body, "quick");
+    }
+    stayed_open = slow.wait(slow.get("/quick")).body == "quick";
+  }
+  EXPECT_TRUE(stayed_open);
+}
+
 // A host with several workers has many connections, but none of them can be closed. Its newest one
 // used to be closed instead.
 TEST(Http2ConnectionTest, KeptConnectionsDoNotMakeTheirNetworkLoseOthers) {
