@@ -14,7 +14,7 @@
 namespace lockstep {
 
 // cluster.proto's version. Raised when an older worker or coordinator cannot take part.
-inline constexpr uint32_t kProtocolVersion = 8;
+inline constexpr uint32_t kProtocolVersion = 9;
 
 // Metadata of the calls; values are lower-case hexadecimal digits.
 inline constexpr char kNonceMetadata[] = "lockstep-nonce";

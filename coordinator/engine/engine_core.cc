@@ -13,6 +13,7 @@
 #include "coordinator/admission/admission.h"
 #include "coordinator/engine/step_results.h"
 #include "proto/candidates.h"
+#include "proto/logit_edits.h"
 
 namespace lockstep {
 
@@ -162,11 +163,11 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
     slices.reserve(ranks.size());
     for (const cluster::Candidates* rank : ranks) slices.push_back(rank->logits());
     unsent.event.prompt_logits = join_logits(slices);
-    RETURN_IF_ERROR(check_logits(unsent.event.prompt_logits));
+    RETURN_IF_ERROR(check_row(unsent.event.prompt_logits, step_, info_));
   }
   bool ends = !sequence.draws();
   if (!ends) {
-    if (logits != nullptr) RETURN_IF_ERROR(check_logits(*logits));
+    if (logits != nullptr) RETURN_IF_ERROR(check_row(*logits, step_, info_));
     std::optional<Sampled> sampled;
     if (logits == nullptr) {
       sampled = sample(request.sampling, asked, request.logprobs, ranks);
@@ -175,8 +176,9 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
         return false;
       }
     } else {
+      const cluster::Output merged = with_shared_edits(*in_flight_->step, asked);
       absl::StatusOr<Sampled> drawn =
-          sample_from_logits(request.sampling, asked, request.logprobs, ranks, *logits);
+          sample_from_logits(request.sampling, merged, request.logprobs, ranks, *logits);
       if (!drawn.ok()) {
         send_events();
         fail(job_of(sequence), drawn.status());
@@ -193,12 +195,6 @@ absl::StatusOr<bool> EngineCore::draw(Sequence& sequence, int output,
   if (ends) scheduler_->remove(&sequence);
   unsent_tokens_.push_back(std::move(unsent));
   return true;
-}
-
-absl::Status EngineCore::check_logits(const std::vector<float>& logits) const {
-  if (static_cast<int64_t>(logits.size()) == info_.vocab) return absl::OkStatus();
-  return absl::InternalError(fmt::format("step {}: must have {} logits of all ranks, found {}",
-                                         step_, info_.vocab, logits.size()));
 }
 
 // ---- Requests ----

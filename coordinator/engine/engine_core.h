@@ -89,7 +89,6 @@ class EngineCore {
   void take_scores();
   void draw_rest(const std::vector<float>* logits);
   absl::StatusOr<bool> draw(Sequence& sequence, int output, const std::vector<float>* logits);
-  absl::Status check_logits(const std::vector<float>& logits) const;
   void refuse_group(const absl::Status& why);
   Job& job_of(const Sequence& sequence) { return *jobs_.at(sequence.stream()); }
   bool has_open_jobs() const { return jobs_.size() > closed_.size(); }

@@ -43,6 +43,12 @@ absl::Status check_results(const std::vector<cluster::StepResult>& results,
   return absl::OkStatus();
 }
 
+absl::Status check_row(const std::vector<float>& logits, uint64_t step, const GroupInfo& group) {
+  if (static_cast<int64_t>(logits.size()) == group.vocab) return absl::OkStatus();
+  return internal("step {}: must have {} logits of all ranks, found {}", step, group.vocab,
+                  logits.size());
+}
+
 absl::Status check_group(const GroupInfo& group) {
   const auto check = [](const char* name, int64_t value, int64_t max) {
     if (1 <= value && value <= max) return absl::OkStatus();

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules and counts are two lists in ascending order of ids: append() finds a count by binary
-// search, and fill() merges the lists, since the message has edits in this order.
+// search, and fill() merges the lists, since the message has edits in this order. fill() reads only
+// rules whose edits may differ from the shared ones: a request may have as many rules as its prompt
+// has tokens, and each of its choices is filled in every step.
 #include "coordinator/sampling/penalties.h"
 
 #include <algorithm>
+
+#include "proto/logit_edits.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +68,18 @@ LogitRules::LogitRules(const SamplingParams& params, std::span<const int32_t> pr
   }
   rules_.resize(kept);
   rules_.shrink_to_fit();
+  for (const Rule& rule : rules_) {
+    if (rule.stop || rule.bad_words > 0) {
+      conditional_.push_back(static_cast<int32_t>(&rule - rules_.data()));
+    }
+    append_edit(rule, 0, /*is_forbidden=*/false, &shared_edits_);
+  }
+}
+
+int32_t LogitRules::find(int32_t id) const {
+  const auto rule = std::ranges::lower_bound(rules_, id, {}, &Rule::id);
+  if (rule == rules_.end() || rule->id != id) return -1;
+  return static_cast<int32_t>(rule - rules_.begin());
 }
 
 bool LogitRules::completes_bad_word(const Rule& rule, std::span<const int32_t> before) const {
@@ -76,16 +92,14 @@ bool LogitRules::completes_bad_word(const Rule& rule, std::span<const int32_t> b
   });
 }
 
-void LogitRules::add_edit(const Rule& rule, int32_t generated, bool is_forbidden,
-                          cluster::Output* output) const {
+void LogitRules::append_edit(const Rule& rule, int32_t generated, bool is_forbidden,
+                             cluster::LogitEdits* edits) const {
   const double add = static_cast<double>(rule.bias) - (generated > 0 ? presence_ : 0.0) -
                      static_cast<double>(frequency_) * generated;
   const bool repeated = repetition_ != 1 && (rule.in_prompt || generated > 0);
-  if (!is_forbidden && !repeated && add == 0) return;
-  cluster::LogitEdit* edit = output->add_edits();
-  edit->set_id(rule.id);
-  edit->set_repetition(repeated ? repetition_ : 1);
-  edit->set_add(is_forbidden ? kForbidden : static_cast<float>(add));
+  if (!is_forbidden && !repeated && add == 0 && rule.bias == 0) return;
+  add_edit(rule.id, repeated ? repetition_ : 1, is_forbidden ? kForbidden : static_cast<float>(add),
+           edits);
 }
 
 void Penalties::append(int32_t id) {
@@ -94,26 +108,33 @@ void Penalties::append(int32_t id) {
     last_.push_back(id);
   }
   if (!rules_.counting()) return;
-  auto place =
-      std::lower_bound(counts_.begin(), counts_.end(), id,
-                       [](const Count& count, int32_t wanted) { return count.id < wanted; });
-  if (place == counts_.end() || place->id != id) place = counts_.insert(place, {.id = id});
+  auto place = std::ranges::lower_bound(counts_, id, {}, &Count::id);
+  if (place == counts_.end() || place->id != id) {
+    place = counts_.insert(place, {.id = id, .rule = rules_.find(id)});
+  }
   ++place->generated;
 }
 
 void Penalties::fill(bool forbid_stops, cluster::Output* output) const {
   output->set_mask(rules_.mask());
-  auto rule = rules_.rules().begin();
-  const auto last_rule = rules_.rules().end();
+  const std::span<const LogitRules::Rule> rules = rules_.rules();
+  auto conditional = rules_.conditional().begin();
+  const auto last_conditional = rules_.conditional().end();
   auto count = counts_.begin();
-  while (rule != last_rule || count != counts_.end()) {
-    const bool ruled = count == counts_.end() || (rule != last_rule && rule->id <= count->id);
-    const bool counted = rule == last_rule || (count != counts_.end() && count->id <= rule->id);
+  while (conditional != last_conditional || count != counts_.end()) {
+    const auto rule_id = [&] { return rules[static_cast<size_t>(*conditional)].id; };
+    const bool ruled =
+        conditional != last_conditional && (count == counts_.end() || rule_id() <= count->id);
+    const bool counted = count != counts_.end() && (!ruled || rule_id() == count->id);
+    const int32_t index = ruled ? *conditional : count->rule;
     const LogitRules::Rule plain = {.id = counted ? count->id : 0};
-    const LogitRules::Rule& one = ruled ? *rule : plain;
-    const bool is_forbidden = (forbid_stops && one.stop) || rules_.completes_bad_word(one, last_);
-    rules_.add_edit(one, counted ? count->generated : 0, is_forbidden, output);
-    if (ruled) ++rule;
+    const LogitRules::Rule& rule = index < 0 ? plain : rules[static_cast<size_t>(index)];
+    const bool is_forbidden = (forbid_stops && rule.stop) || rules_.completes_bad_word(rule, last_);
+    if (is_forbidden || counted) {
+      rules_.append_edit(rule, counted ? count->generated : 0, is_forbidden,
+                         output->mutable_edits());
+    }
+    if (ruled) ++conditional;
     if (counted) ++count;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logit edits of a sequence: its request's rules for single tokens, shared by all choices, and
-// one choice's generated tokens, updated token by token.
+// The logit edits of a sequence: those that follow from its request and that all choices share, and
+// those that follow from one choice's generated tokens, updated token by token.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class LogitRules {
     int32_t bad_words = 0;  // This many bad words, from first_bad_word on, end with this id.
   };
 
-  // Ids outside [0, vocab) are dropped.
+  // The rules' ids outside [0, vocab) are dropped.
   LogitRules(const SamplingParams& params, std::span<const int32_t> prompt,
              std::span<const int32_t> stop_ids, int64_t vocab);
 
@@ -40,13 +40,23 @@ class LogitRules {
   // longest_prefix() of them.
   bool completes_bad_word(const Rule& rule, std::span<const int32_t> before) const;
   const std::string& mask() const { return mask_; }  // See cluster.Output.
+  // The edits of a choice that has no token yet and may stop: biases, and the penalties of the
+  // prompt's tokens. They are the same in every step and for every choice.
+  const cluster::LogitEdits& shared_edits() const { return shared_edits_; }
+  // Indices of the rules that forbid their ids only in some steps: stop ids and bad words.
+  std::span<const int32_t> conditional() const { return conditional_; }
+  // Index of the rule of an id; -1: it has none.
+  int32_t find(int32_t id) const;
 
-  // Adds the edit, if any, of a token that was generated `generated` times.
-  void add_edit(const Rule& rule, int32_t generated, bool is_forbidden,
-                cluster::Output* output) const;
+  // Appends the edit, if any, of a token that was generated `generated` times. An edit without
+  // effect is appended if it replaces one of shared_edits().
+  void append_edit(const Rule& rule, int32_t generated, bool is_forbidden,
+                   cluster::LogitEdits* edits) const;
 
  private:
   std::vector<Rule> rules_;
+  std::vector<int32_t> conditional_;
+  cluster::LogitEdits shared_edits_;
   std::vector<std::vector<int32_t>> bad_words_;  // Sorted by their last ids.
   size_t longest_prefix_ = 0;
   std::string mask_;
@@ -66,14 +76,15 @@ class Penalties {
   // A token was generated.
   void append(int32_t id);
 
-  // Writes the edits into `output`, in ascending order of ids, and the mask of allowed ids. A token
-  // that completes a bad word (with `forbid_stops`, also a stop id) wins only if no other token
-  // can.
+  // Writes the mask of allowed ids into `output`, and this choice's own edits: those that differ
+  // from LogitRules::shared_edits(). A token that completes a bad word (with `forbid_stops`, also a
+  // stop id) wins only if no other token can.
   void fill(bool forbid_stops, cluster::Output* output) const;
 
  private:
   struct Count {
     int32_t id = 0;
+    int32_t rule = -1;  // Index into rules(); -1: the id has no rule.
     int32_t generated = 0;
   };
 

@@ -23,10 +23,9 @@ bool masked(const std::string& mask, int32_t id) {
   return byte >= mask.size() || ((static_cast<unsigned char>(mask[byte]) >> (id % 8)) & 1) == 0;
 }
 
-float apply_edit(float logit, const cluster::LogitEdit& edit) {
-  const float repetition = edit.repetition() == 0 ? 1.0f : edit.repetition();
+float apply_edit(float logit, float repetition, float add) {
   const float penalised = logit > 0 ? logit / repetition : logit * repetition;
-  return penalised + edit.add();
+  return penalised + add;
 }
 
 // Merges tokens into an ordered list. A rank sends its tokens in order.
@@ -78,12 +77,14 @@ Ranking rank_logits(const cluster::Output& output, const std::vector<float>& log
   Ranking ranking;
   ranking.complete = true;
   ranking.tokens.reserve(logits.size());
+  const cluster::LogitEdits& edits = output.edits();
   int next_edit = 0;
   for (size_t index = 0; index < logits.size(); ++index) {
     const int32_t id = static_cast<int32_t>(index);
     float edited = logits[index];
-    if (next_edit < output.edits_size() && output.edits(next_edit).id() == id) {
-      edited = apply_edit(edited, output.edits(next_edit++));
+    if (next_edit < edits.ids_size() && edits.ids(next_edit) == id) {
+      edited = apply_edit(edited, edits.repetition(next_edit), edits.add(next_edit));
+      ++next_edit;
     }
     if (output.temperature() > 0) edited = edited / output.temperature();
     if (!drawable(edited) || masked(output.mask(), id)) continue;

@@ -38,7 +38,8 @@ Ranking rank_candidates(const cluster::Output& output,
                         const std::vector<const cluster::Candidates*>& ranks);
 
 // Every token that may be drawn, unordered (known == 0) until extend_order() is called. The
-// arithmetic is the same as in the kernel top_candidates, operation by operation.
+// arithmetic is the same as in the kernel top_candidates, operation by operation. The output shares
+// no edits (merge_shared_edits()).
 Ranking rank_logits(const cluster::Output& output, const std::vector<float>& logits);
 
 // Orders at least the first `count` tokens.

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "coordinator/sampling/nucleus.h"
 #include "coordinator/sampling/ranking.h"
+#include "proto/logit_edits.h"
 
 namespace lockstep {
 namespace {
@@ -277,9 +278,7 @@ cluster::Output plan_score(int32_t token, int32_t logprobs) {
   output.set_want_noisy(true);
   output.set_want_raw_sums(true);
   output.set_raw_top_count(logprobs);
-  cluster::LogitEdit* edit = output.add_edits();
-  edit->set_id(token);
-  edit->set_add(std::numeric_limits<float>::infinity());
+  add_edit(token, 1, std::numeric_limits<float>::infinity(), output.mutable_edits());
   return output;
 }
 

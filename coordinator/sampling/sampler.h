@@ -64,8 +64,9 @@ using RankCandidates = std::vector<const cluster::Candidates*>;
 // if the candidates do not decide the draw: then use the row's raw logits.
 std::optional<Sampled> sample(const SamplingParams& params, const cluster::Output& output,
                               int32_t logprobs, const RankCandidates& ranks);
-// The same draw, from the row's raw logits over the whole vocabulary. kDataLoss: no token can be
-// drawn, because every logit is NaN, -inf or masked.
+// The same draw, from the row's raw logits over the whole vocabulary. The output's shared edits are
+// merged into its own (merge_shared_edits()). kDataLoss: no token can be drawn, because every logit
+// is NaN, -inf or masked.
 absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
                                            const cluster::Output& output, int32_t logprobs,
                                            const RankCandidates& ranks,

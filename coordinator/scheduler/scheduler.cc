@@ -189,7 +189,7 @@ void Scheduler::keep_output() {
 
 int64_t Scheduler::prefix_left(const Sequence& sequence) {
   const int64_t position = sequence.computed() + sequence.planned();
-  return std::max<int64_t>(sequence.prefix().rows - position, 0);
+  return std::max<int64_t>(sequence.prepared().prefix().rows - position, 0);
 }
 
 int64_t Scheduler::give(Sequence& sequence, int64_t max, Room* room) const {
@@ -310,7 +310,7 @@ int64_t Scheduler::reserve(size_t index, int64_t rows) {
     // sequence needs them.
     LOCKSTEP_CHECK(index > 0);
     rows = (held + pages_.available()) * pages_.page_tokens() - sequence.computed();
-    if (sequence.computed() + rows < sequence.prefix().rows) return 0;
+    if (sequence.computed() + rows < sequence.prepared().prefix().rows) return 0;
   }
   pages_.take(std::max<int64_t>(missing(), 0), sequence);
   return rows;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "proto/logit_edits.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/single.h"
@@ -26,9 +27,7 @@ TEST(RawLogitsTest, RequestedIdsHaveTheModelsUneditedLogitsInRequestOrder) {
   output.set_want_logits(false);
   output.set_temperature(2);
   output.set_mask(std::string(16, '\1'));
-  cluster::LogitEdit* edit = output.add_edits();
-  edit->set_id(70);
-  edit->set_add(50);
+  add_edit(70, 1, 50, output.mutable_edits());
   for (const int32_t id : {99, 0, 70}) output.add_raw_ids(id);
   const cluster::StepResult named = worker->step(step).value();
   EXPECT_EQ(named.outputs(0).logits(), "");

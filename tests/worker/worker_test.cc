@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "checkpoint/weight_source.h"
+#include "proto/logit_edits.h"
 #include "tests/support/cluster/local_collectives.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
@@ -94,9 +95,7 @@ TEST(WorkerTest, AnswersHaveEditsMasksAndSums) {
   output.set_want_noisy(true);
   output.set_want_edited_sums(true);
   output.set_want_raw_sums(true);
-  cluster::LogitEdit* edit = output.add_edits();
-  edit->set_id(70);
-  edit->set_add(50);  // `repetition` stays 0, which means no penalty.
+  add_edit(70, 1, 50, output.mutable_edits());
   std::string mask(16, '\xff');
   mask[0] = '\xfe';  // Id 0 is forbidden.
   output.set_mask(mask);

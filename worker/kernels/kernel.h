@@ -84,7 +84,7 @@ struct OutputSpec {
   float temperature = 0;  // 0: greedy.
   uint64_t seed = 0;      // Noise is keyed by (seed, position, token id).
   int64_t position = 0;
-  const LogitEdit* edits = nullptr;  // Ascending ids of the whole vocabulary.
+  const LogitEdit* edits = nullptr;  // Ascending ids of this rank's slice.
   int64_t edit_count = 0;
   const uint64_t* mask = nullptr;  // Bit `id` set: allowed. Null: all are.
 

@@ -6,10 +6,12 @@
 #include <bit>
 #include <cmath>
 #include <span>
+#include <string>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "proto/block_sums.h"
+#include "proto/logit_edits.h"
 
 namespace lockstep {
 namespace {
@@ -55,19 +57,26 @@ absl::Status check_sequences(const cluster::Step& step, const StepLimits& limits
                           step.step(), step.tokens_size(), rows);
 }
 
-absl::Status check_edits(const cluster::Step& step, int index, const StepLimits& limits) {
+// `place`: "output 3" or "shared edits 1".
+absl::Status check_edits(const cluster::LogitEdits& edits, const std::string& place,
+                         const cluster::Step& step, const StepLimits& limits) {
+  if (edits.repetition_size() != edits.ids_size() || edits.add_size() != edits.ids_size()) {
+    return invalid_argument("step {}: {}: edits must have {} numbers of each kind, found {}, {}",
+                            step.step(), place, edits.ids_size(), edits.repetition_size(),
+                            edits.add_size());
+  }
   int64_t before = -1;
-  for (const cluster::LogitEdit& edit : step.outputs(index).edits()) {
-    if (edit.id() <= before || edit.id() >= limits.vocab) {
-      return invalid_argument("step {}: output {}: edits must have ids ascending to {}, found {}",
-                              step.step(), index, limits.vocab - 1, edit.id());
+  for (int i = 0; i < edits.ids_size(); ++i) {
+    const int32_t id = edits.ids(i);
+    if (id <= before || id >= limits.vocab) {
+      return invalid_argument("step {}: {}: edits must have ids ascending to {}, found {}",
+                              step.step(), place, limits.vocab - 1, id);
     }
-    before = edit.id();
-    const float repetition = edit.repetition();
-    if (!(repetition >= 0) || std::isinf(repetition) || std::isnan(edit.add())) {
-      return invalid_argument(
-          "step {}: output {}: edit of id {} must have valid numbers, found {}, {}", step.step(),
-          index, edit.id(), repetition, edit.add());
+    before = id;
+    const float repetition = edits.repetition(i);
+    if (!(repetition > 0) || std::isinf(repetition) || std::isnan(edits.add(i))) {
+      return invalid_argument("step {}: {}: edit of id {} must have valid numbers, found {}, {}",
+                              step.step(), place, id, repetition, edits.add(i));
     }
   }
   return absl::OkStatus();
@@ -96,7 +105,10 @@ absl::Status check_output(const cluster::Step& step, int index, const StepLimits
   for (const int32_t id : output.raw_ids()) {
     if (id < 0 || id >= limits.vocab) return fail("raw_ids must be in the vocabulary", id);
   }
-  return check_edits(step, index, limits);
+  if (output.shared_edits() < 0 || output.shared_edits() > step.shared_edits_size()) {
+    return fail("shared_edits must be 0 or a list of the step's", output.shared_edits());
+  }
+  return check_edits(output.edits(), fmt::format("output {}", index), step, limits);
 }
 
 void set_candidate(const Candidate& from, cluster::Candidate* to) {
@@ -146,6 +158,10 @@ absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
   if (step.outputs_size() > limits.limits.outputs()) {
     return invalid_argument("step {}: outputs must be at most {}, found {}", step.step(),
                             limits.limits.outputs(), step.outputs_size());
+  }
+  for (int i = 0; i < step.shared_edits_size(); ++i) {
+    RETURN_IF_ERROR(
+        check_edits(step.shared_edits(i), fmt::format("shared edits {}", i), step, limits));
   }
   for (int i = 0; i < step.outputs_size(); ++i) RETURN_IF_ERROR(check_output(step, i, limits));
   return absl::OkStatus();
@@ -206,14 +222,14 @@ void StepBuffers::take_outputs(const cluster::Step& step) {
   reserve_answers(step);
   for (int i = 0; i < step.outputs_size(); ++i) {
     output_rows_[i] = static_cast<int32_t>(step.outputs(i).row());
-    take_output(step.outputs(i), requests_[i]);
+    take_output(step, step.outputs(i), requests_[i]);
   }
 }
 
 void StepBuffers::reserve_answers(const cluster::Step& step) {
   int64_t edits = 0, candidates = 0, sums = 0, logits = 0;
   for (const cluster::Output& output : step.outputs()) {
-    edits += output.edits_size();
+    edits += output.edits().ids_size() + shared_edits_of(step, output).ids_size();
     candidates += std::min<int64_t>(output.top_count(), columns_) +
                   std::min<int64_t>(output.raw_top_count(), columns_);
     sums += blocks_ * (output.want_edited_sums() + output.want_raw_sums());
@@ -226,17 +242,21 @@ void StepBuffers::reserve_answers(const cluster::Step& step) {
   edits_taken_ = candidates_taken_ = sums_taken_ = logits_taken_ = 0;
 }
 
-void StepBuffers::take_output(const cluster::Output& output, OutputSpec& request) {
+void StepBuffers::take_output(const cluster::Step& step, const cluster::Output& output,
+                              OutputSpec& request) {
   request = {};
   request.temperature = output.temperature();
   request.seed = output.seed();
   request.position = output.position();
-  request.edit_count = output.edits_size();
-  LogitEdit* edits = share(edits_, edits_taken_, request.edit_count);
+  LogitEdit* const edits = edits_.data() + edits_taken_;
+  for_each_edit(shared_edits_of(step, output), output.edits(),
+                [&](int32_t id, float repetition, float add) {
+                  const int64_t column = id - first_block_ * kVocabBlock;
+                  if (column < 0 || column >= columns_) return;
+                  edits[request.edit_count++] = {id, repetition, add};
+                });
   request.edits = edits;
-  for (const cluster::LogitEdit& edit : output.edits()) {
-    *edits++ = {edit.id(), edit.repetition() == 0 ? 1.0f : edit.repetition(), edit.add()};
-  }
+  edits_taken_ += request.edit_count;
   if (!output.mask().empty()) {
     const char* bytes = output.mask().data();
     LOCKSTEP_CHECK(reinterpret_cast<uintptr_t>(bytes) % alignof(uint64_t) == 0);

@@ -43,7 +43,7 @@ class StepBuffers {
  private:
   void take_rows(const cluster::Step& step, const PageTables& tables);
   void take_outputs(const cluster::Step& step);
-  void take_output(const cluster::Output& output, OutputSpec& request);
+  void take_output(const cluster::Step& step, const cluster::Output& output, OutputSpec& request);
   void reserve_answers(const cluster::Step& step);
 
   const int64_t columns_;

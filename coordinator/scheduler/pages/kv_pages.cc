@@ -49,7 +49,7 @@ std::vector<int32_t> KvPages::find(const Sequence& sequence) const {
 
 bool KvPages::has_tree(const Sequence& sequence) const {
   return options_.enabled && sequence.request().prompt_embeds.empty() &&
-         sequence.prefix().rows == 0;
+         sequence.prepared().prefix().rows == 0;
 }
 
 bool KvPages::can_share(const Sequence& sequence) const {

@@ -41,7 +41,8 @@ int64_t PreparedRequest::bytes() const {
   for (const std::vector<int32_t>& word : request_.sampling.bad_words) {  // Stored twice.
     bytes += 2 * (sizeof(word) + word.size() * sizeof(int32_t));
   }
-  bytes += rules_.rules().size() * sizeof(LogitRules::Rule);
+  constexpr size_t kEdit = 3 * sizeof(float);
+  bytes += rules_.rules().size() * (sizeof(LogitRules::Rule) + sizeof(int32_t) + kEdit);
   for (const std::string& stop : request_.stop) {  // Stored twice, and a number for each byte.
     bytes += 2 * sizeof(std::string) + stop.size() * (2 + sizeof(uint32_t));
   }

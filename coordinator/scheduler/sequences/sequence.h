@@ -83,7 +83,7 @@ class Sequence {
   int64_t cached_tokens() const { return cached_tokens_; }  // At its first start.
   int64_t preemptions() const { return preemptions_; }      // How often others took its pages.
   int64_t rope_length() const { return rope_length_; }      // At its last start.
-  const Prefix& prefix() const { return prepared_.prefix(); }
+  const PreparedRequest& prepared() const { return prepared_; }
 
   int32_t slot() const { return slot_; }  // The workers' id for it while it runs.
   // How many of its pages the workers know; nullopt: the slot still has another sequence's pages.

@@ -2,16 +2,27 @@
 // The edits to a sequence's logits, token by token.
 #include "coordinator/sampling/penalties.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "coordinator/sampling/sampler.h"
+#include "proto/logit_edits.h"
 #include "tests/support/cluster/fake_group.h"
 #include "tests/support/processor_time.h"
 
 namespace lockstep {
 namespace {
+
+using ::testing::ElementsAre;
+
+// Fills the output with all edits of a choice, shared ones and its own.
+void fill_all(const LogitRules& rules, const Penalties& penalties, bool forbid_stops,
+              cluster::Output* output) {
+  penalties.fill(forbid_stops, output);
+  merge_shared_edits(rules.shared_edits(), output);
+}
 
 TEST(PenaltiesTest, EditsAreSortedByIdAndEmptyWithoutPenalties) {
   const SamplingParams none;
@@ -19,8 +30,8 @@ TEST(PenaltiesTest, EditsAreSortedByIdAndEmptyWithoutPenalties) {
   Penalties nothing(&no_rules);
   nothing.append(9);
   cluster::Output output;
-  nothing.fill(false, &output);
-  EXPECT_EQ(output.edits_size(), 0);
+  fill_all(no_rules, nothing, false, &output);
+  EXPECT_EQ(output.edits().ids_size(), 0);
 
   const SamplingParams all = {.repetition_penalty = 2,
                               .presence_penalty = 0.5f,
@@ -29,13 +40,13 @@ TEST(PenaltiesTest, EditsAreSortedByIdAndEmptyWithoutPenalties) {
   const LogitRules rules(all, std::vector<int32_t>{5, 3, 5}, {}, 100);
   Penalties penalties(&rules);
   for (const int32_t id : {9, 2, 9, 3}) penalties.append(id);
-  penalties.fill(false, &output);
+  fill_all(rules, penalties, false, &output);
   const auto edit_is = [&](int i, int32_t id, float repetition, float add) {
-    EXPECT_EQ(output.edits(i).id(), id);
-    EXPECT_EQ(output.edits(i).repetition(), repetition);
-    EXPECT_EQ(output.edits(i).add(), add);
+    EXPECT_EQ(output.edits().ids(i), id);
+    EXPECT_EQ(output.edits().repetition(i), repetition);
+    EXPECT_EQ(output.edits().add(i), add);
   };
-  ASSERT_EQ(output.edits_size(), 5);
+  ASSERT_EQ(output.edits().ids_size(), 5);
   edit_is(0, 2, 2, -0.75f);
   edit_is(1, 3, 2, -0.75f);
   edit_is(2, 4, 1, 1.0f);
@@ -54,11 +65,11 @@ TEST(PenaltiesTest, ForbiddenStopIdsAreNotDrawnAndLeaveSumsFinite) {
   const LogitRules rules(params, {}, std::vector<int32_t>{129, 128, 500, -3, 128}, 130);
   Penalties penalties(&rules);
   cluster::Output output = plan_output(params, {.seed = 1});
-  penalties.fill(true, &output);
-  EXPECT_EQ(output.edits_size(), 2) << "ids outside the vocabulary are skipped";
+  fill_all(rules, penalties, true, &output);
+  EXPECT_EQ(output.edits().ids_size(), 2) << "ids outside the vocabulary are skipped";
   EXPECT_LT(draw(output), 128);
   cluster::Output after = plan_output(params, {.seed = 1});
-  penalties.fill(false, &after);
+  fill_all(rules, penalties, false, &after);
   EXPECT_EQ(draw(after), 129);
 }
 
@@ -74,13 +85,45 @@ TEST(PenaltiesTest, ChoicesShareTheirRulesAndEachCountsItsOwnTokens) {
   first.append(7);
   first.append(8);
   cluster::Output of_first, of_second;
-  first.fill(false, &of_first);
-  second.fill(false, &of_second);
-  ASSERT_EQ(of_first.edits_size(), 2);
-  EXPECT_EQ(of_first.edits(0).add(), 1.0f);
-  EXPECT_EQ(of_first.edits(1).id(), 8);
-  ASSERT_EQ(of_second.edits_size(), 1);
-  EXPECT_EQ(of_second.edits(0).add(), 2.0f);
+  fill_all(rules, first, false, &of_first);
+  fill_all(rules, second, false, &of_second);
+  EXPECT_THAT(of_first.edits().ids(), ElementsAre(7, 8));
+  EXPECT_THAT(of_first.edits().add(), ElementsAre(1.0f, -1.0f));
+  EXPECT_THAT(of_second.edits().ids(), ElementsAre(7));
+  EXPECT_THAT(of_second.edits().add(), ElementsAre(2.0f));
+}
+
+TEST(PenaltiesTest, AChoiceSendsOnlyEditsThatDifferFromTheSharedOnes) {
+  const SamplingParams params = {.repetition_penalty = 2,
+                                 .presence_penalty = 1,
+                                 .logit_bias = {{4, 1.0f}, {7, 2.0f}},
+                                 .bad_words = {{5}, {1, 7}}};
+  const LogitRules rules(params, std::vector<int32_t>{3, 4}, std::vector<int32_t>{2}, 100);
+  EXPECT_THAT(rules.shared_edits().ids(), ElementsAre(3, 4, 7));
+  EXPECT_THAT(rules.shared_edits().add(), ElementsAre(0.0f, 1.0f, 2.0f));
+  Penalties penalties(&rules);
+  const auto own_ids = [&](bool forbid_stops) {
+    cluster::Output output;
+    penalties.fill(forbid_stops, &output);
+    return std::vector<int32_t>(output.edits().ids().begin(), output.edits().ids().end());
+  };
+  EXPECT_THAT(own_ids(false), ElementsAre(5)) << "the bad word of one token";
+  EXPECT_THAT(own_ids(true), ElementsAre(2, 5));
+  penalties.append(1);
+  EXPECT_THAT(own_ids(false), ElementsAre(1, 5, 7)) << "the bad word of two tokens";
+  penalties.append(4);
+  EXPECT_THAT(own_ids(false), ElementsAre(1, 4, 5));
+}
+
+TEST(PenaltiesTest, AnEditWithoutEffectStillReplacesASharedOne) {
+  const SamplingParams params = {.presence_penalty = 1, .logit_bias = {{4, 1.0f}}};
+  const LogitRules rules(params, {}, {}, 100);
+  Penalties penalties(&rules);
+  penalties.append(4);
+  cluster::Output output;
+  fill_all(rules, penalties, false, &output);
+  EXPECT_THAT(output.edits().ids(), ElementsAre(4));
+  EXPECT_THAT(output.edits().add(), ElementsAre(0.0f));
 }
 
 TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenAfterItsOtherTokens) {
@@ -90,10 +133,10 @@ TEST(PenaltiesTest, ABadWordsLastTokenIsForbiddenAfterItsOtherTokens) {
   Penalties penalties(&rules);
   const auto forbidden = [&] {
     cluster::Output output;
-    penalties.fill(false, &output);
+    fill_all(rules, penalties, false, &output);
     std::vector<int32_t> ids;
-    for (const cluster::LogitEdit& edit : output.edits()) {
-      if (edit.add() < -1e20f) ids.push_back(edit.id());
+    for (int i = 0; i < output.edits().ids_size(); ++i) {
+      if (output.edits().add(i) < -1e20f) ids.push_back(output.edits().ids(i));
     }
     return ids;
   };
@@ -122,7 +165,7 @@ TEST(PenaltiesTest, AStepChecksEachBadWordOnce) {
       for (int step = 0; step < 200; ++step) {
         cluster::Output output;
         penalties.fill(false, &output);
-        EXPECT_EQ(output.edits_size(), 0);
+        EXPECT_EQ(output.edits().ids_size(), 0);
       }
       best = std::min(best, thread_seconds() - before);
     }

@@ -13,6 +13,7 @@
 #include "base/numbers/math.h"
 #include "coordinator/sampling/penalties.h"
 #include "coordinator/sampling/sampler.h"
+#include "proto/logit_edits.h"
 #include "tests/support/cluster/fake_group.h"
 
 namespace lockstep {
@@ -36,6 +37,7 @@ cluster::Output question(const Trial& trial, int32_t candidates = kCandidates) {
   Penalties penalties(&rules);
   for (const int32_t id : trial.generated) penalties.append(id);
   penalties.fill(false, &output);
+  merge_shared_edits(rules.shared_edits(), &output);
   return output;
 }
 

@@ -6,6 +6,7 @@
 
 #include "coordinator/sampling/sampler.h"
 #include "coordinator/scheduler/sequences/sequence.h"
+#include "proto/logit_edits.h"
 
 namespace lockstep::simulation {
 
@@ -28,7 +29,8 @@ Alone run_alone(const FakeModel& model, const PreparedRequest& prepared, int32_t
   if (!sequence.draws()) alone.finish_reason = FinishReason::kLength;
   while (alone.finish_reason == FinishReason::kNone) {
     sequence.advance(sequence.remaining());
-    const cluster::Output output = sequence.plan();
+    cluster::Output output = sequence.plan();
+    merge_shared_edits(prepared.rules().shared_edits(), &output);
     const std::vector<float> logits = fake_logits(model, history);
     const cluster::Candidates all = fake_candidates(output, logits, 0, model.vocab);
     std::optional<Sampled> sampled = sample(request.sampling, output, request.logprobs, {&all});

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "operators/limits.h"
 #include "proto/block_sums.h"
+#include "proto/logit_edits.h"
 
 namespace lockstep {
 namespace {
@@ -127,11 +128,11 @@ cluster::Candidates fake_candidates(const cluster::Output& output, const std::ve
   for (int64_t id = begin; id < end; ++id) {
     const float logit = logits[static_cast<size_t>(id)];
     float edited = logit;
-    for (const cluster::LogitEdit& edit : output.edits()) {
-      if (edit.id() != id) continue;
-      const float repetition = edit.repetition() == 0 ? 1 : edit.repetition();
+    for (int i = 0; i < output.edits().ids_size(); ++i) {
+      if (output.edits().ids(i) != id) continue;
+      const float repetition = output.edits().repetition(i);
       edited = edited > 0 ? edited / repetition : edited * repetition;
-      edited = edited + edit.add();
+      edited = edited + output.edits().add(i);
     }
     if (output.temperature() > 0) edited = edited / output.temperature();
     if (!allowed(output.mask(), id)) edited = -kInfinity;
@@ -280,11 +281,16 @@ absl::Status FakeWorkers::check_output(const cluster::Step& step, int index) con
   if (index > 0 && step.outputs(index - 1).row() >= output.row()) {
     return absl::InternalError("lie: output rows don't ascend");
   }
-  for (int i = 0; i < output.edits_size(); ++i) {
-    const int32_t id = output.edits(i).id();
-    if (id < 0 || id >= model_.vocab || (i > 0 && output.edits(i - 1).id() >= id)) {
-      return absl::InternalError("lie: edits don't ascend");
-    }
+  if (output.shared_edits() < 0 || output.shared_edits() > step.shared_edits_size()) {
+    return absl::InternalError("lie: no such shared edits");
+  }
+  const auto ascending = [&](const cluster::LogitEdits& edits) {
+    const auto& ids = edits.ids();
+    return std::ranges::is_sorted(ids, std::ranges::less_equal()) &&
+           (ids.empty() || (ids[0] >= 0 && ids[ids.size() - 1] < model_.vocab));
+  };
+  if (!ascending(output.edits()) || !ascending(shared_edits_of(step, output))) {
+    return absl::InternalError("lie: edits don't ascend");
   }
   return absl::OkStatus();
 }
@@ -324,10 +330,11 @@ absl::StatusOr<std::vector<cluster::StepResult>> FakeWorkers::run(const cluster:
         step.sequences(sequence).first_position() + step.outputs(i).row() - first_row;
     ASSIGN_OR_RETURN(const std::vector<int32_t> history, read(step.sequences(sequence), position));
     last_logits_.push_back(fake_logits(model_, history));
+    const cluster::Output output = with_shared_edits(step, step.outputs(i));
     for (int rank = first; rank < last; ++rank) {
       const size_t slice = static_cast<size_t>(rank);
       *results[slice - static_cast<size_t>(first)].add_outputs() =
-          fake_candidates(step.outputs(i), last_logits_.back(), cuts_[slice], cuts_[slice + 1]);
+          fake_candidates(output, last_logits_.back(), cuts_[slice], cuts_[slice + 1]);
     }
   }
   return results;

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "proto/attributes.h"
+#include "proto/logit_edits.h"
 #include "tests/support/devices/late_device.h"
 #include "tests/support/files/test_data.h"
 #include "tests/support/goldens/golden_run.h"
@@ -153,9 +154,7 @@ cluster::Step rich_step(uint64_t number, int64_t position) {
     output.set_want_noisy(true);
     output.set_want_edited_sums(true);
     output.set_want_raw_sums(true);
-    cluster::LogitEdit* edit = output.add_edits();
-    edit->set_id(70);
-    edit->set_add(50);
+    add_edit(70, 1, 50, output.mutable_edits());
     std::string mask(16, '\xff');
     mask[0] = '\xfe';
     output.set_mask(mask);

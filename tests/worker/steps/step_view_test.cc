@@ -7,8 +7,10 @@
 
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "base/status.h"
+#include "proto/logit_edits.h"
 #include "tests/support/steps.h"
 
 namespace lockstep {
@@ -35,12 +37,12 @@ cluster::Step honest_step() {
   add_rows(step, {1, 99, 0}, 30, {4, 0, 1});
   add_rows(step, {7, -1}, 0, {2});
   step.set_embeddings(std::string(32, '\0'));
-  cluster::LogitEdit* edit = step.mutable_outputs(1)->add_edits();
-  edit->set_id(3);
-  edit = step.mutable_outputs(1)->add_edits();
-  edit->set_id(99);
-  edit->set_repetition(1.5f);
-  edit->set_add(-1);
+  add_edit(3, 1, 0, step.mutable_outputs(1)->mutable_edits());
+  add_edit(99, 1.5f, -1, step.mutable_outputs(1)->mutable_edits());
+  cluster::LogitEdits* shared = step.add_shared_edits();
+  for (const int32_t id : {2, 3, 50, 99}) add_edit(id, 2, 0.5f, shared);
+  step.mutable_outputs(0)->set_shared_edits(1);
+  step.mutable_outputs(1)->set_shared_edits(1);
   step.mutable_outputs(1)->set_mask(std::string(16, '\xff'));
   return step;
 }
@@ -113,13 +115,25 @@ INSTANTIATE_TEST_SUITE_P(
          [](S s) { s.mutable_outputs(0)->add_raw_ids(100); }},
         {"MaskShort", "mask must be", [](S s) { s.mutable_outputs(1)->set_mask("12345678"); }},
         {"EditTwice", "edits must have ids ascending",
-         [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(3); }},
+         [](S s) { s.mutable_outputs(1)->mutable_edits()->set_ids(1, 3); }},
         {"EditBeyondVocab", "edits must have ids ascending to 99, found 100",
-         [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_id(100); }},
+         [](S s) { s.mutable_outputs(1)->mutable_edits()->set_ids(1, 100); }},
         {"EditNegative", "edits must have ids",
-         [](S s) { s.mutable_outputs(1)->mutable_edits(0)->set_id(-5); }},
+         [](S s) { s.mutable_outputs(1)->mutable_edits()->set_ids(0, -5); }},
         {"RepetitionNan", "edit of id 99 must have valid numbers",
-         [](S s) { s.mutable_outputs(1)->mutable_edits(1)->set_repetition(NAN); }},
+         [](S s) { s.mutable_outputs(1)->mutable_edits()->set_repetition(1, NAN); }},
+        {"RepetitionZero", "edit of id 3 must have valid numbers, found 0",
+         [](S s) { s.mutable_outputs(1)->mutable_edits()->set_repetition(0, 0); }},
+        {"EditWithoutAdd", "output 1: edits must have 2 numbers of each kind, found 2, 1",
+         [](S s) { s.mutable_outputs(1)->mutable_edits()->mutable_add()->RemoveLast(); }},
+        {"EditWithoutRepetition", "output 1: edits must have 2 numbers of each kind, found 1, 2",
+         [](S s) { s.mutable_outputs(1)->mutable_edits()->mutable_repetition()->RemoveLast(); }},
+        {"SharedEditTwice", "shared edits 0: edits must have ids ascending",
+         [](S s) { s.mutable_shared_edits(0)->set_ids(1, 2); }},
+        {"SharedEditsMissing", "output 0: shared_edits must be 0 or a list of the step's, found 2",
+         [](S s) { s.mutable_outputs(0)->set_shared_edits(2); }},
+        {"SharedEditsNegative", "output 0: shared_edits must be",
+         [](S s) { s.mutable_outputs(0)->set_shared_edits(-1); }},
     }),
     [](const auto& test) { return test.param.name; });
 
@@ -136,9 +150,33 @@ TEST(StepBuffersTest, BuffersHoldTheRowsOfAllSequencesEndToEnd) {
               ::testing::ElementsAre(0, 0, 0, 1, 1));
   EXPECT_EQ(view.sequences[1].first_row, 3);
   EXPECT_EQ(view.sequences[0].pages[2], 1);
-  EXPECT_EQ(view.outputs[1].edit_count, 2);
-  EXPECT_EQ(view.outputs[1].edits[0].repetition, 1);
   EXPECT_EQ(view.outputs[1].mask[1], ~uint64_t{0});
+}
+
+TEST(StepBuffersTest, AnOutputsOwnEditsReplaceSharedOnesAndOtherRanksIdsAreLeftOut) {
+  const cluster::Step step = honest_step();
+  PageTables known = tables();
+  known.take(step);
+  const auto edits_of = [](const OutputSpec& output) {
+    std::vector<std::tuple<int32_t, float, float>> edits;
+    for (int64_t i = 0; i < output.edit_count; ++i) {
+      const LogitEdit& edit = output.edits[i];
+      edits.emplace_back(edit.id, edit.repetition, edit.add);
+    }
+    return edits;
+  };
+  using Edits = std::vector<std::tuple<int32_t, float, float>>;
+  StepBuffers whole(limits());
+  const StepView& view = whole.take(step, known);
+  EXPECT_EQ(edits_of(view.outputs[0]),
+            (Edits{{2, 2, 0.5f}, {3, 2, 0.5f}, {50, 2, 0.5f}, {99, 2, 0.5f}}));
+  EXPECT_EQ(edits_of(view.outputs[1]),
+            (Edits{{2, 2, 0.5f}, {3, 1, 0}, {50, 2, 0.5f}, {99, 1.5f, -1}}));
+  StepLimits second_rank = limits();
+  second_rank.slice_begin = 64;
+  second_rank.slice_columns = 36;
+  StepBuffers half(second_rank);
+  EXPECT_EQ(edits_of(half.take(step, known).outputs[1]), (Edits{{99, 1.5f, -1}}));
 }
 
 TEST(StepBuffersTest, CandidatesAreLimitedToTheNumberOfIds) {

@@ -132,11 +132,11 @@ TEST(SequenceTest, TheFirstMinTokensEndNothing) {
   request.stop = {"stop"};
   request.stop_ids = {2};
   Written written(request, tokenizer.get());
-  EXPECT_EQ(written->plan().edits_size(), 1) << "the stop id is forbidden";
+  EXPECT_EQ(written->plan().edits().ids_size(), 1) << "the stop id is forbidden";
   FinishReason reason = FinishReason::kNone;
   EXPECT_EQ(written.text({1, 2, 0, 1}, &reason), "stopyx");
   EXPECT_EQ(reason, FinishReason::kStop);
-  EXPECT_EQ(written->plan().edits_size(), 0);
+  EXPECT_EQ(written->plan().edits().ids_size(), 0);
 }
 
 TEST(SequenceTest, CancellingShowsTheTextThatWasHeldBack) {
@@ -201,6 +201,45 @@ TEST(BatchTest, RowsFollowOneAnotherAndOnlyLastTokensHaveOutputs) {
   ASSERT_EQ(step.outputs_size(), 1);
   EXPECT_EQ(step.outputs(0).row(), 5);
   EXPECT_EQ(step.outputs(0).position(), 2) << "the position of the token to draw";
+}
+
+TEST(BatchTest, AStepSendsTheEditsOfARequestOnceForAllItsChoices) {
+  EngineRequest penalised = request_of(1, 6, 5);
+  penalised.sampling.repetition_penalty = 2;
+  penalised.sampling.presence_penalty = 1;
+  const PreparedRequest prepared(penalised, 100);
+  const PreparedRequest plain(request_of(2, 2, 5), 100);
+  Sequence first(prepared, 0, 100, nullptr, nullptr), second(prepared, 1, 100, nullptr, nullptr);
+  Sequence other(plain, 0, 100, nullptr, nullptr);
+  Batch batch{.sequences = {&first, &other, &second}};
+  for (Sequence* sequence : batch.sequences) {
+    sequence->start(static_cast<int32_t>(batch.rows));
+    sequence->set_planned(sequence->remaining());
+    batch.rows += sequence->planned();
+  }
+  const cluster::Step step = make_step(batch, 1);
+  ASSERT_EQ(step.shared_edits_size(), 1);
+  const std::set<int32_t> prompt(penalised.prompt_ids.begin(), penalised.prompt_ids.end());
+  EXPECT_THAT(step.shared_edits(0).ids(), ::testing::ElementsAreArray(prompt));
+  EXPECT_EQ(step.outputs(0).shared_edits(), 1);
+  EXPECT_EQ(step.outputs(1).shared_edits(), 0);
+  EXPECT_EQ(step.outputs(2).shared_edits(), 1);
+  EXPECT_EQ(step.outputs(2).edits().ids_size(), 0);
+}
+
+TEST(BatchTest, RowsThatScoreAPromptTokenShareNoEdits) {
+  EngineRequest request = request_of(1, 3, 5);
+  request.sampling.repetition_penalty = 2;
+  request.prompt_logprobs = 0;
+  const PreparedRequest prepared(request, 100);
+  Sequence sequence(prepared, 0, 100, nullptr, nullptr);
+  sequence.start(0);
+  sequence.set_planned(3);
+  const cluster::Step step = make_step({.sequences = {&sequence}, .rows = 3}, 1);
+  ASSERT_EQ(step.outputs_size(), 3);
+  EXPECT_EQ(step.outputs(0).shared_edits(), 0);
+  EXPECT_EQ(step.outputs(1).shared_edits(), 0);
+  EXPECT_EQ(step.outputs(2).shared_edits(), 1);
 }
 
 }  // namespace
