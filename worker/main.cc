@@ -80,7 +80,7 @@ absl::StatusOr<bool> connect_once(const WorkerProcessOptions& options, Reloading
                           .knows_coordinator = options.parent_pid != 0},
                          options.stop);
   if (link.ok()) {
-    spdlog::info("joined {}", options.coordinator);
+    spdlog::info("connected to {}", options.coordinator);
     WorkerProcessOptions session = options;
     session.read_rate = read_rate.get();
     RETURN_IF_ERROR(Session(session, backend, persistent, **link).run());

@@ -147,7 +147,7 @@ TEST(ByHandTest, TheServerSaysHowManyHaveJoined) {
   Process server(arguments, with_join_token());
   const auto first = start_worker(address);
   EXPECT_TRUE(server.wait_for_err("1 of 2 workers have joined")) << server.err();
-  EXPECT_TRUE(first->wait_for_err("joined " + address)) << first->err();
+  EXPECT_TRUE(first->wait_for_err("connected to " + address)) << first->err();
   const auto second = start_worker(address);
   EXPECT_TRUE(server.wait_for_err("ready;")) << server.err();
 }
