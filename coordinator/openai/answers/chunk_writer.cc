@@ -55,6 +55,14 @@ void ChunkWriter::write(const StreamEvent& event, size_t prompt, std::optional<u
   }
 }
 
+void ChunkWriter::skip(const StreamEvent& event, size_t prompt) {
+  if (event.prompt_logprobs.empty()) {
+    pieces_of(event, prompt, /*shown=*/false);
+  } else {
+    prompt_chunks(event, prompt);
+  }
+}
+
 void ChunkWriter::end(std::optional<uint64_t> id, std::string* bytes) {
   const std::optional<std::string> usage = usage_chunk();
   if (usage.has_value()) http::append_event(*usage, id, bytes);
@@ -191,9 +199,9 @@ std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, si
   return chunks;
 }
 
-std::vector<std::string> ChunkWriter::chunks(const StreamEvent& event, size_t prompt) {
-  if (!event.prompt_logprobs.empty()) return prompt_chunks(event, prompt);
-  const int32_t index = static_cast<int32_t>(prompt) * facts_->choices_per_prompt + event.index;
+std::vector<ChunkWriter::Piece> ChunkWriter::pieces_of(const StreamEvent& event, size_t prompt,
+                                                       bool shown) {
+  const int32_t index = index_of(event, prompt);
   Choice& choice = choices_.try_emplace(index, *facts_, prompt).first->second;
   const bool is_chat = facts_->endpoint == kChat;
   const bool is_first = !choice.begun;
@@ -204,8 +212,11 @@ std::vector<std::string> ChunkWriter::chunks(const StreamEvent& event, size_t pr
   const auto first = std::ranges::find(pieces, false, &Piece::is_role);
   if (first != pieces.end()) {
     first->token_ids = event.token_ids;
-    if (const TokenLogprobs tokens = shown_logprobs(*facts_, event);
-        facts_->logprobs && !tokens.empty()) {
+    const TokenLogprobs tokens =
+        facts_->logprobs ? shown_logprobs(*facts_, event) : TokenLogprobs();
+    if (!shown) {
+      choice.logprobs.skip(tokens);
+    } else if (!tokens.empty()) {
       first->logprobs =
           write_json(is_chat ? choice.logprobs.chat(tokens) : choice.logprobs.completion(tokens));
     }
@@ -213,9 +224,15 @@ std::vector<std::string> ChunkWriter::chunks(const StreamEvent& event, size_t pr
   for (auto piece = first; piece != pieces.end(); ++piece) piece->tokens = choice.tokens;
   if (event.finish_reason != FinishReason::kNone) pieces.push_back(last_piece(event, choice));
   if (!pieces.empty()) pieces[0].is_first = is_first;
+  return pieces;
+}
+
+std::vector<std::string> ChunkWriter::chunks(const StreamEvent& event, size_t prompt) {
+  if (!event.prompt_logprobs.empty()) return prompt_chunks(event, prompt);
   std::vector<std::string> chunks;
-  chunks.reserve(pieces.size());
-  for (const Piece& piece : pieces) chunks.push_back(chunk_of(piece, index, prompt));
+  for (const Piece& piece : pieces_of(event, prompt, /*shown=*/true)) {
+    chunks.push_back(chunk_of(piece, index_of(event, prompt), prompt));
+  }
   return chunks;
 }
 

@@ -25,6 +25,7 @@ class ChunkWriter final : public EventWriter {
 
   void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
              std::string* bytes) override;
+  void skip(const StreamEvent& event, size_t prompt) override;
   void end(std::optional<uint64_t> id, std::string* bytes) override;
   void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
@@ -54,6 +55,11 @@ class ChunkWriter final : public EventWriter {
     bool is_first = false;  // The choice's first chunk.
   };
 
+  // The pieces of an event of one choice; without their log-probabilities if they are not `shown`.
+  std::vector<Piece> pieces_of(const StreamEvent& event, size_t prompt, bool shown);
+  int32_t index_of(const StreamEvent& event, size_t prompt) const {
+    return static_cast<int32_t>(prompt) * facts_->choices_per_prompt + event.index;
+  }
   bool shows_tokens(const StreamEvent& event) const;
   std::vector<std::string> prompt_chunks(const StreamEvent& event, size_t prompt);
   std::vector<Piece> chat_pieces(const StreamEvent& event, int32_t index, Choice* choice) const;

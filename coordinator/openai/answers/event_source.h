@@ -19,7 +19,7 @@ namespace lockstep::openai {
 class EventSource final : public http::EventSource {
  public:
   // One reader per prompt; a resumable answer has one. `from`: the offset of the first event to
-  // show; the writer also gets the events before it, but their bytes are dropped.
+  // show; the writer skips the events before it.
   EventSource(std::shared_ptr<const AnswerFacts> facts,
               std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);
 

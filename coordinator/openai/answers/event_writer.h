@@ -23,6 +23,9 @@ class EventWriter {
   // event's offset in the stream's log, if the answer is resumable.
   virtual void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
                      std::string* bytes) = 0;
+  // Takes an event that the client has already: later events depend on it. Much faster than
+  // write().
+  virtual void skip(const StreamEvent& event, size_t prompt) = 0;
   // Called when all choices are finished; `id`: the number of events.
   virtual void end(std::optional<uint64_t> id, std::string* bytes) = 0;
   // Called after end().

@@ -119,6 +119,13 @@ OrderedJson LogprobWriter::prompt(TokenLogprobs tokens) {
   return json;
 }
 
+void LogprobWriter::skip(TokenLogprobs tokens) {
+  for (const std::vector<Logprob>& token : tokens) {
+    if (texts_.has_value()) texts_->push(token[0].id);
+    has_begun_ = true;
+  }
+}
+
 void append_logprobs(OrderedJson more, OrderedJson* logprobs) {
   if (logprobs->is_null()) {
     *logprobs = std::move(more);

@@ -39,6 +39,8 @@ class LogprobWriter {
   // A prompt's log-probabilities as in vLLM: for each token an object whose keys are token ids, the
   // token's own id first. Only the best tokens have a rank.
   OrderedJson prompt(TokenLogprobs tokens);
+  // Takes tokens that are not written: later texts and offsets depend on them.
+  void skip(TokenLogprobs tokens);
 
  private:
   // The texts of one token and of its alternatives at the same position in the text.

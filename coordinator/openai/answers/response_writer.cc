@@ -88,6 +88,12 @@ void ResponseWriter::write(const StreamEvent& event, size_t, std::optional<uint6
   flush(id, bytes);
 }
 
+void ResponseWriter::skip(const StreamEvent& event, size_t prompt) {
+  skips_ = true;
+  write(event, prompt, std::nullopt, nullptr);
+  skips_ = false;
+}
+
 void ResponseWriter::end(std::optional<uint64_t> id, std::string* bytes) {
   const bool is_complete = finish_reason_ == FinishReason::kStop;
   emit_response(is_complete ? "response.completed" : "response.incomplete", final_status());
@@ -323,14 +329,18 @@ OrderedJson ResponseWriter::usage_json() const {
 void ResponseWriter::emit(const char* type, const OrderedJson& event, const char* name,
                           std::string_view value) {
   if (!emits_) return;
-  OrderedJson json = {{"type", type}, {"sequence_number", sequence_++}};
+  const int64_t number = sequence_++;
+  if (skips_) return;
+  OrderedJson json = {{"type", type}, {"sequence_number", number}};
   json.update(event);
   events_.emplace_back(type, name == nullptr ? write_json(json) : with_member(json, name, value));
 }
 
 void ResponseWriter::emit_response(const char* type, const char* status) {
+  const int64_t number = sequence_++;
+  if (skips_) return;
   events_.emplace_back(type, fmt::format(R"({{"type":"{}","sequence_number":{},"response":{}}})",
-                                         type, sequence_++, response_text(status)));
+                                         type, number, response_text(status)));
 }
 
 void ResponseWriter::flush(std::optional<uint64_t> id, std::string* bytes) {

@@ -28,6 +28,7 @@ class ResponseWriter final : public EventWriter {
 
   void write(const StreamEvent& event, size_t prompt, std::optional<uint64_t> id,
              std::string* bytes) override;
+  void skip(const StreamEvent& event, size_t prompt) override;
   void end(std::optional<uint64_t> id, std::string* bytes) override;
   void done(std::string* bytes) override;
   void fail(const absl::Status& status, std::string* bytes) override;
@@ -82,6 +83,7 @@ class ResponseWriter final : public EventWriter {
   LogprobWriter logprobs_;
   std::vector<ScoredToken> unshown_;  // Tokens whose text was not shown yet.
   bool emits_ = true;                 // False if only the whole response is needed.
+  bool skips_ = false;                // Events are counted, not made.
   std::vector<Item> items_;
   bool is_open_ = false;  // Whether the last item is open.
   bool begun_ = false;

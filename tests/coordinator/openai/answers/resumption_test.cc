@@ -88,6 +88,7 @@ Begun begin_random(ApiServer& server, std::mt19937_64& random) {
   body["seed"] = random() % 1000;
   if (kind < 2) body["n"] = 1 + random() % 2;
   if (kind < 2) body["stream_options"] = {{"include_usage", random() % 2 == 0}};
+  if (kind == 0 && random() % 2 == 0) body["logprobs"] = 2;
   if (kind == 1 && random() % 2 == 0) body["logprobs"] = true;
   const auto exchange = post(server,
                              kind == 0   ? "/v1/completions"
