@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the time that a thread spends on input which strangers may send without limit: TLS
-// handshakes, one of which takes as long as thousands of messages, and frames of HTTP/2.
+// Limits the time that a thread spends on input which strangers may send without limit: frames of
+// HTTP/2, and TLS handshakes (one handshake takes as long as thousands of messages).
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,11 @@
 namespace lockstep {
 
 // A queue of connections that wait for a turn. Networks (network_of()) alternate. In a network,
-// first turns of connections alternate with other turns, and the newest connection has its first
-// turn first: if more connections come than can be served, some get all their turns in time,
-// instead of all of them too late. Turns get at most half of the thread's time: after a long turn,
-// the thread does other work for the same time. Only one thread may use it.
+// connections that had no turn yet alternate with the other connections. Among those without a
+// turn, the newest is first. So if more connections come than can be served, the newer ones get all
+// their turns in time; in the order of arrival, all would get them too late. Turns get at most half
+// of the thread's time: after a long turn, the thread does other work for the same time. Only one
+// thread may use a queue.
 template <typename Object>
 class FairTurns {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A socket that accepts connections and hands them over. When the process runs out of descriptors,
-// it refuses the connection and continues.
+// Accepts connections and hands them over. If the process has no free descriptor, the listener
+// refuses the new connection and continues.
 #pragma once
 
 #include <chrono>
