@@ -17,8 +17,8 @@ namespace lockstep::http {
 
 struct BrowserRules {
   // Whether the port needs no key, so that any page in a browser on this machine could call it. If
-  // so, a request that was sent to a loopback address is answered with 403 if Host is neither a
-  // name of this machine nor in `hosts`, or Origin is neither the server's own nor in `origins`.
+  // so, requests to a loopback address are checked. The answer is 403 if Host is neither a name of
+  // this machine nor in `hosts`, or if Origin is neither the server's own nor in `origins`.
   // Requests from other machines are not checked: the names that they use for this machine are
   // unknown.
   bool keyless = false;

@@ -43,8 +43,8 @@ class RequestReader {
   bool take_continue();
   // Only in kWhole. The next feed(), which may be without bytes, begins the next request.
   Request take();
-  // For the last request read: whether the connection stays open for another one, and whether it
-  // may be answered in chunks.
+  // For the last request read: whether the connection stays open for another one, and whether the
+  // answer may be sent in chunks.
   bool keeps_alive() const { return keeps_alive_; }
   bool is_http_1_1() const { return framing_.http_1_1; }
   // Only in kRefused.

@@ -24,7 +24,7 @@ constexpr size_t kStepBytes = 128;       // The time is checked after this many 
 constexpr int64_t kTurnNs = 200'000;     // The processor time that ends a turn of tiny frames.
 constexpr size_t kOutBytes = 64 << 10;   // Given to the socket at once.
 constexpr int kWriteRounds = 8;          // For one connection; then others are served.
-// If more frames wait for the socket, each of some 300 bytes, nothing is read.
+// While more frames than this wait for the socket, nothing is read. A frame has about 300 bytes.
 constexpr size_t kMaxQueued = 64;
 constexpr uint32_t kStreamWindow = 256 << 10;
 constexpr int32_t kConnectionWindow = 1 << 20;
@@ -33,11 +33,11 @@ constexpr int32_t kConnectionWindow = 1 << 20;
 constexpr size_t kMaxAcks = 1000;           // PING and SETTINGS that wait for their answers.
 constexpr uint64_t kResetBurst = 4096;      // Streams that the client resets at once,
 constexpr uint64_t kResetsPerSecond = 256;  // and per second after that.
-// If more frames wait for the socket, feed() ends the connection: nghttp2 does not bound some of
-// them, such as resets of refused streams.
+// If more frames than this wait for the socket, feed() ends the connection: nghttp2 does not bound
+// some kinds of frames, such as resets of refused streams.
 constexpr size_t kMaxFrames = 4096;
 
-// Whether ALPN chose a protocol: TLS needs it for HTTP/2.
+// Whether ALPN chose a protocol: HTTP/2 over TLS requires this.
 bool has_protocol(const SSL* tls) {
   const unsigned char* name = nullptr;
   unsigned size = 0;
@@ -175,7 +175,7 @@ void Http2Connection::start(int descriptor) {
     ::close(descriptor);
     return close();
   }
-  // Without memory for TLS nothing is read, in particular not as plain text.
+  // Without memory for TLS the connection ends: its bytes must not be read as plain text.
   if (channel_.is_tls() != (server().tls != nullptr) || !open_session()) return close();
   if (!channel_.is_tls()) flush();  // A client may wait for our SETTINGS.
   wait_readable();
@@ -312,14 +312,14 @@ void Http2Connection::read_turn() {
   in_.empty() && !channel_.is_tls() ? wait_readable() : await_turn();
 }
 
-// Whether reading must wait until the client has taken answers. Each of its frames may cause one,
-// and nghttp2 itself bounds only the answers to PING and SETTINGS.
+// Whether reading must wait until the client has taken answers. Each frame of the client may cause
+// an answer, and nghttp2 itself bounds only the answers to PING and SETTINGS.
 bool Http2Connection::must_write_first() const {
   return write_armed_ && nghttp2_session_get_outbound_queue_size(session_) > kMaxQueued;
 }
 
-// Gives the bytes to nghttp2; in_ gets those for which the turn has no time. False: the connection
-// must end.
+// Gives the bytes to nghttp2 until the turn ends; in_ gets the rest. False: the connection must
+// end.
 bool Http2Connection::feed(std::string_view bytes) {
   const int64_t end = is_kept_ ? INT64_MAX : thread_time_ns() + kTurnNs;
   while (!bytes.empty()) {

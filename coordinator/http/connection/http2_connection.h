@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection of HTTP/2 (RFC 9113), whose frames nghttp2 reads and writes. A client may send
-// frames without limit, so its thread reads the networks of clients alternately (FairTurns), until
-// the client has proved who it is.
-// Private to this folder.
+// frames without limit. So until a client has proved who it is, its connection is read only in
+// turns, which alternate between the networks of clients (FairTurns). Private to this folder.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -98,7 +97,7 @@ class Http2Connection final : public IoConnection,
   bool reads_after_write_ = false;    // Reading waits until the client has taken answers.
   bool read_wants_write_ = false;     // TLS must write before it can read on.
   bool was_pinged_ = false;           // A PING was sent since the last bytes were read.
-  Clock::time_point last_read_;       // At first: the begin.
+  Clock::time_point last_read_;       // At first: the connection's start.
   Clock::time_point deadline_;        // For the client's first SETTINGS.
   Clock::time_point proof_deadline_;  // For keep().
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.

@@ -23,8 +23,8 @@ class Http2Stream final : public Answerer, public std::enable_shared_from_this<H
   Http2Stream(Http2Connection* connection, int32_t id, Request blank);
 
   // ---- From the connection ----
-  // Counts a header of the head or the trailers. False: together they are several times as large as
-  // allowed, and the connection must end.
+  // Counts a header of the head or the trailers. False: all headers together are several times as
+  // large as allowed, and the connection must end.
   bool count_header(size_t bytes);
   void add_header(std::string_view name, std::string_view value);
   void end_head(bool is_last);

@@ -40,8 +40,8 @@ class IoConnection {
   virtual void drain() = 0;
   // Whether its client has proved who it is: Exchange::keep_connection().
   virtual bool is_kept() const { return false; }
-  // Whether it may be closed for a newer one. HTTP/1.1: it waits for a request. HTTP/2: it is not
-  // kept.
+  // Whether it may be closed for a newer one. HTTP/1.1: it waits for a request, or for the rest of
+  // a head. HTTP/2: it is not kept.
   virtual bool is_closable() const = 0;
   // Closes at once and reports to each exchange that its client is gone. Does nothing the second
   // time.

@@ -59,7 +59,7 @@ struct ServerState {
   BufferedBytes received;
   BufferedBytes unsent;
   ConnectionCounts connections;
-  std::atomic<int64_t> answers{0};  // Requests given to the handler whose answer is not complete.
+  std::atomic<int64_t> answers{0};  // Requests that the handler got, whose answer is incomplete.
   std::atomic<bool> draining{false};
 };
 
@@ -95,8 +95,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Closes one connection that may be closed, of the network with the most of these: a random one,
-  // so that no client can choose which.
+  // Closes a connection of the network with the most connections that may be closed. Chooses it at
+  // random, so that no client can choose it.
   void close_one();
 
   // For its own thread.

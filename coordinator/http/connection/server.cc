@@ -19,8 +19,8 @@ namespace lockstep::http {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll{2};  // The interval of checks in wait_answered().
-// The number of connections that are accepted before others are closed for them. During a flood the
-// I/O threads close late, and newcomers beyond this number are refused.
+// The number of connections above the limit that are accepted before others are closed for them.
+// During a flood the I/O threads close late, and connections beyond this number are refused.
 int64_t max_coming(int64_t max) { return std::max<int64_t>(64, max / 2); }
 
 template <typename Protocol>
@@ -32,7 +32,7 @@ std::shared_ptr<IoConnection> make(IoThread* thread, int descriptor, std::string
 
 class Server::Impl {
  public:
-  // `max`: with more connections, one is closed for each newer one.
+  // `max`: for each new connection above this number, each I/O thread closes one.
   Impl(const ServerOptions& options, int64_t max, Handler handler,
        std::unique_ptr<Listener> listener, std::unique_ptr<TlsContext> tls)
       : listener_(std::move(listener)) {

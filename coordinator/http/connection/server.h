@@ -16,9 +16,9 @@
 
 namespace lockstep::http {
 
-// The rule for a new connection when the max number is open: refuse it; kShare also refuses
-// earlier, if its network (network_of()) has seven eighths of that number; kCloseOther closes
-// another one for it: see IoThread::close_one().
+// The rule for a new connection when the max number is open. kRefuse refuses it. kShare also
+// refuses it when its network (network_of()) has seven eighths of that number. kCloseOther accepts
+// it and closes others: see IoThread::close_one().
 enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOther };
 
 // HTTP/2: what a client may use before Exchange::keep_connection(). One that needs more is closed.

@@ -17,7 +17,7 @@ namespace lockstep {
 // NOT_FOUND, and Watch reports SERVICE_UNKNOWN.
 class HealthPort {
  public:
-  // If this many are open, a new one closes the oldest connection of the network that has the most.
+  // If this many are open, a new one closes a random connection of the network that has the most.
   // So strangers of another network cannot keep a probe out.
   static constexpr int64_t kMaxConnections = 16;
 
