@@ -141,7 +141,7 @@ absl::Status fill_prompt(const v1::GenerateRequest& message, const Model& model,
   } else if (message.has_chat()) {
     ASSIGN_OR_RETURN(const MarkedText text, render_chat(message.chat(), model));
     RETURN_IF_ERROR(check_text(text.bytes, model));
-    // The template writes begin tokens itself: they are added only if the caller asks for it.
+    // The template writes begin tokens itself: they are added only if the caller asks for them.
     ASSIGN_OR_RETURN(request->prompt_ids, model.tokenizer()->encode(text, message.add_special()));
     RETURN_IF_ERROR(check_tokens(*request, "chat", model));
   } else {

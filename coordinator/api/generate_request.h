@@ -19,7 +19,7 @@ namespace lockstep {
 absl::StatusOr<EngineRequest> to_request(const v1::GenerateRequest& message, const Model& model);
 
 // Requests that differ only in their prompts. The lists that they share may be large, so they are
-// checked and read once, with the first request. Only one thread may use it.
+// checked and read once, with the first request. Only one thread may use a batch.
 class RequestBatch {
  public:
   // `model` outlives this object.

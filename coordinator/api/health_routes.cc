@@ -20,8 +20,8 @@ Response unavailable(const std::string& reason) {
   return response;
 }
 
-// A lost group does not make a server unhealthy: requests wait until the next group is formed,
-// which needs no help.
+// A lost group does not make a server unhealthy: the next group forms without help, and requests
+// wait for it.
 Response health(const Engine& engine) {
   if (engine.stats().group.ranks > 0) return state_response({{"status", "ok"}});
   return unavailable("no group of workers is complete yet");

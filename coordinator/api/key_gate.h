@@ -18,7 +18,7 @@ namespace lockstep {
 http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& open,
                         const std::string& uncounted, const http::Handler& handler);
 
-// Refuses a request without one of these keys with 401 as soon as its head arrived: the body is not
+// Answers 401 to a request without one of `keys` as soon as its head has arrived: the body is not
 // received.
 http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open);
 

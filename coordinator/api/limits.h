@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All limits of what callers send, in one table. The checks, the comments of proto/generate.proto
-// (a test compares them) and the fuzzer read it.
+// All limits of what callers send, in one table. The checks and the fuzzer read it, and a test
+// compares it with the comments of proto/generate.proto.
 #pragma once
 
 #include <google/protobuf/message.h>

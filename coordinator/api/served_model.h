@@ -51,7 +51,7 @@ struct ServedModel {
     if (resumable == nullptr) return absl::NotFoundError("this server keeps no streams");
     return resumable->find({.owner = owner_of(client), .id = id});
   }
-  // The max tokens of a sequence: the model's limit, or that of the group's pages.
+  // The max tokens of a sequence: the model's limit, or fewer if the group's pages hold fewer.
   int64_t servable_context() const {
     const int64_t room = engine->stats().group.servable_context();  // 0 before the first group.
     return room > 0 ? std::min(model->max_context(), room) : model->max_context();

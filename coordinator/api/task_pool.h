@@ -28,12 +28,12 @@ struct TaskPoolOptions {
 };
 
 // Self-clocked fair queueing (Golestani 1994): networks (network_of()) get equal shares of the
-// threads, measured in bytes, and so do the clients of a network. A task's tag is its size plus the
-// larger of two numbers: the clock and the last tag of its client. The task with the smallest tag
-// is next; the clock is the tag of the task started last. There are two levels: the networks share
-// one clock, with a tag for each network; the clients of a network share the network's own clock,
-// with a tag for each client. So a client that sends many or large tasks delays only itself.
-// Thread-safe.
+// threads, measured in bytes, and so do the clients of a network. A task's cost is its size plus
+// 1024 bytes. Its tag is its cost plus the larger of two numbers: the clock and the last tag of its
+// client. The task with the smallest tag is next; the clock is the tag of the task started last.
+// There are two levels: the networks share one clock, with a tag for each network; the clients of a
+// network share the network's own clock, with a tag for each client. So a client that sends many or
+// large tasks delays only itself. Thread-safe.
 class TaskPool {
  public:
   // A task with more bytes is long: it could occupy a thread for a noticeable time.

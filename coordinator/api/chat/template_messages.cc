@@ -189,7 +189,7 @@ class Writer {
     return text;
   }
 
-  // The instructions at the start as one message, of the first one's role.
+  // The instructions at the start as one message, with the role of the first one.
   void add_joined() {
     written_.push_back(
         {{"role", best_role(messages_[0], conversation_.place_of(0), traits_).name},

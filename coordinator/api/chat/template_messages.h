@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts a request's messages to those that the model's chat template takes. Text that the
 // template would leave out is never lost silently: it is moved to where the template shows it, or
-// refused.
+// refused, or a log line reports it.
 #pragma once
 
 #include <string>

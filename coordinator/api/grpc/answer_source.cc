@@ -26,8 +26,8 @@ v1::FinishReason to_proto(FinishReason reason) {
   return v1::FINISH_REASON_UNSPECIFIED;
 }
 
-// `texts`: null without a tokenizer. A call that resumes has not seen the earlier tokens, so each
-// token is shown as it appears within any text.
+// `texts`: null without a tokenizer. A call that resumes has not seen the earlier tokens, so the
+// text of each token does not depend on them.
 void fill(const Logprob& logprob, const TokenTexts* texts, v1::TokenLogprob* message) {
   message->set_id(logprob.id);
   message->set_logprob(logprob.logprob);

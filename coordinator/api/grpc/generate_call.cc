@@ -77,7 +77,7 @@ class GenerateCall {
     return absl::OkStatus();
   }
 
-  // The resumable request runs on without this call, so it does not take the call's deadline. It
+  // A resumable request continues without this call, so it does not take the call's deadline. It
   // counts as a request of its key until it ends.
   absl::StatusOr<std::unique_ptr<StreamReader>> submit_resumable(const v1::GenerateRequest& message,
                                                                  EngineRequest request) const {

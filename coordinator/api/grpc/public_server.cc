@@ -14,7 +14,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{500};  // For calls that are open at the end.
-// Time alone ends the readiness of a group whose ranks are silent, so no event reports it.
+// The interval of checks whether the engine is ready. If ranks are silent for some time, the engine
+// is no longer ready, and no event reports this.
 constexpr std::chrono::milliseconds kPoll{50};
 
 // docs/security.md explains each limit.

@@ -33,8 +33,8 @@ class PublicServer {
 
   // The bound address: "127.0.0.1:40123".
   const std::string& address() const { return server_->address(); }
-  // Clients open no more calls on their connections; open calls continue. A call on a later
-  // connection is answered.
+  // Notifies clients that they must open no more calls on their connections; open calls continue.
+  // Calls on connections that are opened later are answered.
   void drain() { server_->drain(); }
 
  private:
