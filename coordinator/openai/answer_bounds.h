@@ -36,7 +36,7 @@ class ScoreCount {
  public:
   // Adds the log-probabilities of one more prompt of the request and of its answers, before
   // anything is computed. Answers of a request without max_tokens are not added, since they rarely
-  // fill the context. Call check() while they are gathered.
+  // fill the context. Call check() while the answers are gathered.
   absl::Status add(const ApiRequest& request, const EngineRequest& prompt, int64_t context);
   // Checks the number in the answers gathered so far.
   static absl::Status check(int64_t scores);

@@ -31,7 +31,7 @@ inline constexpr int32_t kAllTokens = 1 << 30;
 struct ApiRequest {
   Endpoint endpoint = kChat;
   v1::GenerateRequest shared;                // All fields except the prompts of a completion.
-  std::vector<v1::GenerateRequest> prompts;  // One prompt each; for a chat: one, without prompt.
+  std::vector<v1::GenerateRequest> prompts;  // One for each prompt; a chat has one, without prompt.
   int32_t n = 1;                             // The number of choices in the answer.
   bool stream = false;
   bool resumable = false;

@@ -158,7 +158,7 @@ absl::Status Generation::submit(const ApiRequest& request,
   return absl::OkStatus();
 }
 
-// The stream runs on without its client, and counts as a request of its key until it ends.
+// The stream continues without its client, and counts as a request of its key until it ends.
 absl::Status Generation::start_resumable(const ApiRequest& request) {
   const ServedModel& served = context_->served;
   const absl::Status allowed = served.check_resumable();

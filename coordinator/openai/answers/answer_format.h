@@ -37,7 +37,7 @@ struct AnswerFacts {
   std::vector<int32_t> stop_ids;                 // The stop ids that the request named.
   OutputOptions output;
   std::string ignored_fields;  // See UnknownFields::take().
-  std::string repeated;  // The fields that a response repeats of its request: repeated_fields().
+  std::string repeated;        // The request's fields that a response repeats: repeated_fields().
   const Tokenizer* tokenizer = nullptr;
 
   const std::string& echo_of(size_t prompt) const {
@@ -48,7 +48,7 @@ struct AnswerFacts {
   bool shows_end_token() const { return token_ids || tokens_as_ids; }
 };
 
-// The number of bytes of the facts' memory that grow with the request.
+// The part of the facts' memory that grows with the request, in bytes.
 int64_t bytes_of(const AnswerFacts& facts);
 
 // Adds X-Request-Id, and the header that names unknown fields.

@@ -132,8 +132,7 @@ std::vector<ChunkWriter::Piece> ChunkWriter::text_pieces(const StreamEvent& even
 ChunkWriter::Piece ChunkWriter::last_piece(const StreamEvent& event, const Choice& choice) const {
   Piece last = {.key = "text", .value = "", .end = OrderedJson::object(), .tokens = choice.tokens};
   if (facts_->endpoint == kChat) {
-    // Some clients read the thoughts or else the content of every delta: they need a text here,
-    // too.
+    // Some clients read the content of every delta that has no thought: they need a text here, too.
     const bool has_thoughts = facts_->output.thoughts != nullptr;
     last.key = "delta";
     last.value = has_thoughts ? delta({{"content", ""}}) : OrderedJson::object();

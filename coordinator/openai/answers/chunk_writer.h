@@ -16,9 +16,9 @@
 
 namespace lockstep::openai {
 
-// An event becomes zero or more chunks of one choice each. A chat's choice begins with a chunk that
-// has only its role, and each choice ends with a chunk that has only the finish reason. After the
-// last event follow the usage, if the request asks for it, and [DONE].
+// An event becomes zero or more chunks, each with one choice. A chat's choice begins with a chunk
+// that has only its role, and each choice ends with a chunk that has only the finish reason. The
+// stream ends with the usage, if the request asks for it, and [DONE].
 class ChunkWriter final : public EventWriter {
  public:
   explicit ChunkWriter(std::shared_ptr<const AnswerFacts> facts);

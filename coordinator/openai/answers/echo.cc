@@ -9,8 +9,7 @@
 namespace lockstep::openai {
 namespace {
 
-// The number of begin tokens, which tokenizing adds, at the front of `ids`: the echo leaves them
-// out.
+// The number of begin tokens at the front of `ids` that tokenizing added: the echo leaves them out.
 size_t added_begin(const ApiRequest& request, const std::vector<int32_t>& ids,
                    const Tokenizer& tokenizer) {
   if (request.shared.has_add_special() && !request.shared.add_special()) return 0;

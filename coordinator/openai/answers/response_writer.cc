@@ -11,8 +11,8 @@ namespace lockstep::openai {
 
 namespace {
 
-// The max bytes of repeated_fields(), except instructions and tools: three events of a stream
-// repeat them.
+// The max bytes of repeated_fields() without instructions and tools: three events of a stream
+// repeat these fields.
 constexpr size_t kMaxRepeatedBytes = 64 << 10;
 
 // The text of an object with one more member, whose value is JSON text. There are many

@@ -15,7 +15,7 @@
 
 namespace lockstep::openai {
 
-// The fields that a response repeats of its request, with the defaults, as the text of an object.
+// The request's fields that a response repeats, with the defaults, as the text of a JSON object.
 // The text is kept until the end of the answer; JSON values would take many times the memory.
 // kInvalidArgument: the text is too long.
 absl::StatusOr<std::string> repeated_fields(const OrderedJson& request);

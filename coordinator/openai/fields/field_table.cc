@@ -50,7 +50,7 @@ constexpr Field kFields[] = {
      ""},
     {"chat_template_kwargs", kTalks | kTokenize, "chat.template_variables", chat_template_kwargs,
      "`enable_thinking`, `thinking`, `reasoning_effort`, and what `--template-vars` names; others "
-     "are 400, unless the template does not read them"},
+     "are 400 if the template reads them, else ignored"},
     {"reasoning_effort", kTemplated, "chat.template_variables", effort,
      "`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`, for templates that read it; "
      "also sets `enable_thinking` (false for `none`, else true), unless the request sets it"},

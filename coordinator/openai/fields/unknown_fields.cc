@@ -15,7 +15,8 @@ constexpr size_t kMaxNames = 64;
 constexpr size_t kMaxNameBytes = 64;
 constexpr size_t kMaxLogged = 4096;  // For all clients together.
 
-// The name in the form that a header's value allows: shortened, with "?" for any other character.
+// The name in the form that a header's value allows: shortened, with "?" in place of each character
+// that is not allowed.
 std::string header_name(std::string name) {
   name.resize(std::min(name.size(), kMaxNameBytes));
   std::ranges::replace_if(
