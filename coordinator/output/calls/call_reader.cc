@@ -26,7 +26,7 @@ std::unique_ptr<CallReader> make_one(const Format& format, CallNotation notation
   }
 }
 
-// Waits for the first byte after the begin tag that is neither a blank nor a bracket. A brace
+// After the begin tag, waits for the first byte that is neither a blank nor a bracket. A brace
 // begins JSON. Any other byte begins the format's own notation.
 class EitherCalls final : public CallReader {
  public:
