@@ -51,7 +51,7 @@ class MarkCursor {
   size_t next_ = 0;
 };
 
-// Bytes [begin, end) of a text, which either all came from the request or did not.
+// Bytes [begin, end) of a text: all of them came from the request, or none.
 struct MarkedPiece {
   size_t begin;
   size_t end;

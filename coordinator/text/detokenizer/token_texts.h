@@ -51,7 +51,7 @@ class TokenTexts {
   Decoder::State bytes_;
   std::string begun_;   // Bytes of an incomplete character.
   int64_t shown_ = 0;   // The number of characters that are certain.
-  int64_t offset_ = 0;  // The next token's, in characters, certain or not.
+  int64_t offset_ = 0;  // The next token's offset in characters, including uncertain ones.
 };
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the matches of a program in a text, in time linear in the text. It backtracks like Perl's
 // engines. Once this has cost many steps per character, it also remembers what failed at each
-// place, so that nothing is tried twice. (Davis, Servant, Lee: Using selective memoization to
-// defeat regular expression denial of service, 2021; for looks, which are lookaheads and
-// lookbehinds, and atomic groups: Fujinami and Hasuo: Efficient matching with memoization for
-// regexes with look-around and atomic grouping, 2024.)
+// place, so that nothing is tried twice. A look is a lookahead or a lookbehind. The sources are:
+// Davis, Servant, Lee: Using selective memoization to defeat regular expression denial of service,
+// 2021; Fujinami and Hasuo: Efficient matching with memoization for regexes with look-around and
+// atomic grouping, 2024.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class RegexMatcher {
  private:
   using Instruction = RegexProgram::Instruction;
 
-  // A choice (kSplit, kRun) of which a way was not tried yet. kPlain: that way continues with `pc`
+  // A choice (kSplit, kRun) with a way that was not tried yet. kPlain: that way continues with `pc`
   // at `at`. kShorterRun: each try ends the run one character earlier, down to `low`. kLongerRun:
   // each try ends it one character later. kRemembered: the choice is the instruction `pc` at `at`;
   // the frame stays until both ways are known to fail.

@@ -25,7 +25,7 @@ struct RegexNode {
   std::vector<RegexNode> children;
   int min = 0;
   int max = kNoMax;
-  bool lazy = false;     // Fewer times are tried first.
+  bool lazy = false;     // kRepeat: the smaller number of times is tried first.
   bool behind = false;   // kLook: a lookbehind, which ends here; else a lookahead.
   bool negated = false;  // kLook.
 };

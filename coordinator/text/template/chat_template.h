@@ -34,11 +34,11 @@ struct TemplateInput {
 // Immutable after loading: any thread may render it.
 class ChatTemplate {
  public:
-  // Loads the template for a model's folder: that of load_chosen(), if `chosen` is not empty, else
-  // that of the first place that has one: the .jinja files (chat_template.jinja and
-  // additional_chat_templates/*.jinja), chat_template.json, tokenizer_config.json. token_files.h
-  // reads the special tokens. Errors name the file, but never its folder: clients read these
-  // errors.
+  // Loads the template for a model's folder. If `chosen` is not empty, it is that of load_chosen().
+  // Else the first of these places that has a template gives it: the .jinja files
+  // (chat_template.jinja and additional_chat_templates/*.jinja), chat_template.json,
+  // tokenizer_config.json. token_files.h reads the special tokens. Errors name the file, but never
+  // its folder: clients read these errors.
   static absl::StatusOr<ChatTemplate> load(const std::filesystem::path& folder,
                                            const std::string& chosen = {});
   // Loads the choice of --chat-template: the name of a known template (known_templates.h), or a

@@ -332,7 +332,7 @@ void Decoder::metaspace(size_t index, std::string_view token, State* state,
   const Step& step = steps_[index];
   StepState& own = state->steps[index];
   const bool drops = step.drops_leading && !own.started;
-  // All parts of a text that arrives in parts are its first token. In the first token, tokenizers
+  // If a text arrives in parts, all parts belong to its first token. In the first token, tokenizers
   // drop all marks.
   if (!step.whole_text) own.started = true;
   const Pattern mark = Pattern::from_string(step.content);

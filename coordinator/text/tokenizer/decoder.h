@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The "decoder" of tokenizer.json: converts token texts to text, as a stream. Each step passes on
-// what can no longer change, so that the joined pieces of a stream are the decoding of the whole
-// by Hugging Face tokenizers.
+// what can no longer change. So the joined pieces of a stream are the text that Hugging Face
+// tokenizers make of all its tokens.
 #pragma once
 
 #include <cstdint>

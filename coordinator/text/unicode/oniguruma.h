@@ -24,8 +24,8 @@ class OnigurumaRegex {
   // kInvalidArgument describes the error in the pattern, which must be well-formed UTF-8.
   static absl::StatusOr<OnigurumaRegex> compile(std::string_view pattern);
 
-  // The first match that begins at `from` or later, in bytes. It backtracks as far as the pattern
-  // requires: kResourceExhausted if that takes too many steps.
+  // The first match that begins at `from` or later, in bytes. The search backtracks as far as the
+  // pattern requires: kResourceExhausted if that takes too many steps.
   absl::StatusOr<std::optional<std::pair<size_t, size_t>>> search(std::string_view text,
                                                                   size_t from) const;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits a template into tokens as Jinja does with trim_blocks and lstrip_blocks: removes the
-// newline after a block, and the blanks before it on its line. "-" removes all blanks on its side,
-// "+" keeps them. A newline at the end of the template is also removed.
+// newline after a block tag, and the blanks between the start of a line and a block tag. "-"
+// removes all blanks on its side, "+" keeps them. A newline at the end of the template is also
+// removed.
 #pragma once
 
 #include <cstdint>

@@ -243,8 +243,8 @@ ExpressionPtr Parser::tuple(bool with_conditional, std::string_view end, bool in
   return finish(std::move(node));
 }
 
-// With `filters`, reads filters and tests; else attributes, items and slices. Calls may follow
-// both.
+// With `filters`, reads filters and tests; else attributes, items and slices. Reads calls in both
+// cases.
 ExpressionPtr Parser::postfix(ExpressionPtr value, bool filters) {
   while (true) {
     if (is_operator("(")) {

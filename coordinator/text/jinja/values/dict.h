@@ -11,7 +11,7 @@
 
 namespace lockstep::jinja {
 
-// Values that are equal as Python's keys have equal hashes: 1, 1.0 and True do.
+// Values that Python treats as the same key have equal hashes, for instance 1, 1.0 and True.
 struct KeyHash {
   using is_transparent = void;
   size_t operator()(const Value& key) const;

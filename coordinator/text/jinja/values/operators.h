@@ -26,8 +26,8 @@ uint64_t range_length(int64_t start, int64_t stop, int64_t step);
 // The items of a for loop over the value; for an iterator, those that are left.
 std::vector<Value> items_of(Runtime& runtime, const Value& value);
 
-// value[key] and value.name, as in Jinja: items and methods. A missing member is undefined; it is
-// an error only if the value itself is undefined.
+// value[key] and value.name, as in Jinja: items and methods. A missing member is an undefined
+// value. The access is an error only if `value` itself is undefined.
 Value item(Runtime& runtime, const Value& value, const Value& key);
 Value attribute(Runtime& runtime, const Value& value, std::string_view name);
 // value[start:stop:step]; a part that is left out is null.
