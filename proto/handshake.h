@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proofs by which coordinator and worker show that they know the join token, which is never
-// sent: the bytes and names that cluster.proto describes, for both sides.
+// sent. cluster.proto describes their bytes and names.
 #pragma once
 
 #include <cstddef>
