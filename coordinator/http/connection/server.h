@@ -21,7 +21,7 @@ namespace lockstep::http {
 // it and closes others: see IoThread::close_one().
 enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOther };
 
-// HTTP/2: what a client may use before Exchange::keep_connection(). One that needs more is closed.
+// HTTP/2: the limits of a connection until Exchange::keep_connection(). Above them it is closed.
 struct UnprovenLimits {
   std::chrono::milliseconds time{10'000};  // From accept.
   int32_t requests = 4;
