@@ -45,7 +45,8 @@ ClusterCoreOptions core_options(const Model& model, ClusterCoreOptions core) {
 absl::Status ClusterHost::listen(const Model& model, ClusterServerOptions options) {
   options.max_message_bytes = max_worker_message(model);
   if (options.address.empty()) {
-    // An abstract socket: no process can take the name first or delete a file.
+    // An abstract socket with a random name: no other process can take the name first, and there is
+    // no file that could be deleted.
     options.address = fmt::format("unix-abstract:lockstep-{}", to_hex(draw_nonce()));
   }
   ASSIGN_OR_RETURN(server_, ClusterServer::start(options, cluster_.get()));

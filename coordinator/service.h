@@ -17,8 +17,9 @@
 namespace lockstep {
 
 struct ServiceOptions {
-  // With `launch` the service starts the workers, with `worker_arguments`; else they must join. The
-  // service sets the fields that follow from the model, for instance `compile` and `assignment`.
+  // With `launch` the service starts the workers, with `worker_arguments`; else workers that the
+  // user starts must join. The service sets the fields that follow from the model, for instance
+  // `compile` and `assignment`.
   ClusterCoreOptions cluster;
   // The port where workers join. An empty address: a private Unix socket, for local workers only.
   // The token may be empty only if the address is empty: then the service draws a random token.

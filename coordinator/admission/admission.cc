@@ -141,8 +141,7 @@ absl::Status check_request(const EngineRequest& request, const GroupInfo& group)
 absl::Status no_workers_for(int64_t ms) {
   return unavailable(
       "no group of workers could be formed for {} s; try again later, or wait for one by giving "
-      "the "
-      "request a deadline",
+      "the request a deadline",
       ms / 1'000);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares are a tree of three levels: the whole queue, networks, clients. A share keeps its members
-// in order of each measure.
+// sorted by each measure.
 #include "coordinator/admission/queue_shares.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
 
 // Removes a request of the network that has most, and in that network of the client that has most.
 // The new request already counts for its own network and client. So if no other network or client
-// has more, one of their requests is removed.
+// has more, its own network or client loses a request.
 std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& names,
                                               int64_t more) {
   const Share* share = &root_;

@@ -2,8 +2,8 @@
 // Shares the engine's queue: while there is room, a client may use any part of it. When it is full,
 // a request of a client with few requests displaces one of the client with the most, so that no
 // client keeps others out. Without API keys a client is a connection, and one host may open
-// thousands. Therefore the queue is shared first between the clients' networks (network_of()), then
-// each network's part between its clients. All connections of a proxy share one network's part.
+// thousands of connections. Therefore the clients' networks (network_of()) share the queue, and the
+// clients of a network share its part. All connections of a proxy share one network's part.
 #pragma once
 
 #include <array>
@@ -63,7 +63,8 @@ class QueueShares {
   struct Share {
     Share* parent = nullptr;
     std::string name = {};
-    // When its first request arrived. If several members are equal, the newest is displaced.
+    // When its first request arrived. If several members have equally much, the newest one loses a
+    // request.
     uint64_t first_arrival = 0;
     QueueLoad load = {};
     std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // Those with requests.
@@ -80,9 +81,10 @@ class QueueShares {
   static void rank(Share* share, bool ranked);
   static void change(Share* client, const QueueLoad& more, const QueueLoad& less);
   absl::Status check_bounds(const Names& names, const QueueLoad& load);
-  // Whether others have enough to give up `room` for a new request that adds `more`. Each network
-  // gives what it has beyond the new request's network after the addition. In that network, each
-  // client gives what it has beyond the new request's client after the addition.
+  // Whether others can give up `room` for a new request that adds `more`. A network can give the
+  // amount by which it exceeds the new request's network, if `more` already counts there. In the
+  // new request's network, a client can give the amount by which it exceeds the new request's
+  // client, if `more` already counts there.
   bool can_give(const Bound& bound, const Names& names, int64_t more, int64_t room) const;
   // Removes one request. Null: its stream no longer exists.
   std::shared_ptr<Stream> displace(const Bound& bound, const Names& names, int64_t more);

@@ -30,7 +30,8 @@ class QueueTimes final : public EngineObserver {
   // would be before this one.
   absl::Status check(const EngineRequest& request, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The time until this request would begin; 0 if unknown, or nothing is before it.
+  // The time until this request would begin; 0 if it is unknown, or if no request is before this
+  // one.
   int64_t wait_ms(const EngineRequest& request, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How many requests check() has refused.
   int64_t refused() const { return refused_.load(); }

@@ -45,10 +45,11 @@ struct GroupFormed {
   GroupInfo info;
 };
 
-// Follows each GroupFormed, unless the owner ended that epoch. kUnavailable: a rank was lost, which
-// the message names, or a rank reported this failure. kDeadlineExceeded: a rank became silent, so
-// its work is not the cause. kAborted: nothing is wrong, and the next group will be larger.
-// kCancelled: the cluster was shut down. The next group is formed after want_group() is called.
+// Follows each GroupFormed, unless the owner ended that epoch. kUnavailable: a rank was lost, and
+// the message names it; or a rank reported a failure, and the message describes it.
+// kDeadlineExceeded: a rank became silent, so its work is not the cause. kAborted: nothing is
+// wrong, and the next group will be larger. kCancelled: the cluster was shut down. The next group
+// is formed after want_group() is called.
 struct GroupLost {
   absl::Status why;
 };
@@ -71,7 +72,7 @@ struct Log {
   std::string line;
 };
 
-// Bytes of weights that all ranks together have loaded, and their total.
+// Bytes of weights over all ranks: loaded so far, and in total.
 struct Loaded {
   int64_t bytes_done = 0;
   int64_t bytes_total = 0;

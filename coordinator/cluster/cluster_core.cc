@@ -140,7 +140,7 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
   if (failure.peer_lost()) {
     return fail_epoch(now, unavailable("rank {} could not continue: {}", rank, message_of(status)));
   }
-  // The sizes of shards came from measurements, not from the user: equal sizes are tried.
+  // The sizes of shards came from measurements, not from the user, so equal sizes are tried.
   if (epoch_.uneven_measured && epoch_.phase != Epoch::Phase::kFormed &&
       status.code() == absl::StatusCode::kResourceExhausted) {
     speeds_.ignore_measured();
@@ -155,8 +155,8 @@ void ClusterCore::on_failure(int64_t now, int rank, const cluster::Failure& fail
     member_of(rank).failed_at = now;
   }
   if (epoch_.phase != Epoch::Phase::kFormed) regroup_.failed(now, epoch_.links, status.code());
-  // Only the coordinator may say that no rank is at fault. If a worker could, a step that it always
-  // ends with such a status would be retried forever.
+  // Only the coordinator may say that no rank is at fault. If a worker could say so, a step that
+  // always fails with such a status would be retried forever.
   if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) {
     return fail_epoch(now, unavailable("{}", message_of(status)));
   }

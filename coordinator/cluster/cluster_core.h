@@ -128,7 +128,7 @@ class ClusterCore {
   LocalWorkers local_;
   Members members_;
   // The Hello of the local worker that joined last. Workers from elsewhere must be compatible with
-  // it even while all local workers are dead, because these are restarted.
+  // it even while all local workers are dead, because dead local workers are restarted.
   std::optional<cluster::Hello> own_;
   Epoch epoch_;
   Regroup regroup_{&options_};

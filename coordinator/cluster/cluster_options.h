@@ -64,7 +64,8 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
        "2GiB (default: --memory-fraction of the remaining memory)",
        FlagValues{.is_size = true}},
       {"--silent-ms", &silent_ms,
-       "A worker that sends nothing for this long is lost, and is restarted",
+       "A worker that sends nothing for this long is lost; it is restarted if this command started "
+       "it",
        FlagValues{.min = 500}},
       {"--stuck-ms", &stuck_ms,
        "A worker that blocks the others and makes no progress for this long is lost"},

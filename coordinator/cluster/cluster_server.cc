@@ -22,8 +22,8 @@ constexpr char kChallenge[] = "/lockstep.cluster.Cluster/Challenge";
 constexpr char kJoin[] = "/lockstep.cluster.Cluster/Join";
 constexpr std::chrono::milliseconds kPatience{200};  // For the last messages to workers.
 
-// Workers have one each; the public port has most of the descriptors. The bound is high enough that
-// a connection has time to join before it is closed for a newer one.
+// A worker has one connection, and the public port has most of the descriptors. The bound is so
+// high that a connection has time to join before it is closed for a newer one.
 int64_t max_connections() { return std::max<int64_t>(64, connections_within_limit() / 8); }
 
 // docs/security.md explains the limits.
@@ -37,7 +37,7 @@ http::Limits limits() {
   limits.max_streams = 4;  // A worker opens one, after one other call.
   limits.idle = std::chrono::seconds(30);
   limits.unproven = http::UnprovenLimits();  // A worker proves itself by its second call.
-  // A worker may read late while it loads. One that has stopped answers no ping.
+  // A worker may read late while it loads. A stopped worker answers no ping, and so is noticed.
   limits.write = std::chrono::hours(24);
   return limits;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The port where workers join: gRPC over HTTP/2 on an I/O thread of its own, so that clients of
-// other ports cannot delay workers. It reads nothing from a call before the caller has proved that
-// it knows the token.
+// other ports cannot delay workers. It reads no call's body before the caller has proved that it
+// knows the token.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ struct ClusterServerOptions {
 
 class ClusterServer final : public WorkerTransport {
  public:
-  // `listener` outlives it. kInvalidArgument, one line: the address cannot be bound, or the
+  // `listener` outlives the server. kInvalidArgument, one line: the address cannot be bound, or the
   // certificate cannot be used.
   static absl::StatusOr<std::unique_ptr<ClusterServer>> start(const ClusterServerOptions& options,
                                                               LinkListener* listener);

@@ -131,9 +131,9 @@ struct GroupRequirements {
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  // Waits until a group is complete and a null step has crossed it. An error only if the cluster
-  // was shut down (kCancelled) or if the first group can never be formed: one line. The previous
-  // group must be over.
+  // Waits until a group is complete and a null step has crossed it. Returns an error, of one line,
+  // only if the cluster was shut down (kCancelled) or if the first group can never be formed. The
+  // previous group must be over.
   virtual absl::StatusOr<std::unique_ptr<Group>> form(const GroupRequirements& requirements) = 0;
   // Reports the engine's demand: while no request runs, a smaller group may be formed again with
   // more ranks. Engine's thread.

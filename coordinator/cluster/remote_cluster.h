@@ -21,8 +21,7 @@ namespace lockstep {
 // Thread-safe; one thread at a time uses form() and the group. Groups must not outlive this object.
 class RemoteCluster final : public Cluster, public LinkListener, public ProcessListener {
  public:
-  // `progress`: bytes of weights loaded by all ranks together, and their total; called under the
-  // lock.
+  // `progress`: bytes of weights over all ranks, loaded so far and in total; called under the lock.
   RemoteCluster(ClusterCoreOptions options, std::function<void(int64_t, int64_t)> progress);
   ~RemoteCluster() override;
 

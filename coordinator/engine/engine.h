@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves requests: a thread, a cluster and an inbox around EngineCore, which makes all decisions.
-// Other threads send it messages.
+// Other threads send messages to that thread.
 #pragma once
 
 #include <chrono>

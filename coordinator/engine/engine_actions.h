@@ -16,8 +16,8 @@ namespace lockstep {
 
 namespace engine_action {
 
-// Sends a step to the group, which runs one at a time. The core gets results() or group_lost() for
-// it. A step without tokens checks that every rank still answers.
+// Sends a step to the group, which runs one step at a time. The core gets results() or group_lost()
+// for it. A step without tokens checks that every rank still answers.
 struct RunStep {
   std::shared_ptr<const cluster::Step> step;
 };

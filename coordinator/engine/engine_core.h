@@ -6,7 +6,7 @@
 //                                      results -> FetchLogits .. logits -> RunStep, then ...
 // Changes that a step's answers make to the next step (token ids, ends, pages) are made at once;
 // texts, stop strings and events follow after the next step is sent, so that the workers compute
-// meanwhile. A stop string is therefore found one step late; that step's tokens are dropped.
+// meanwhile. So a stop string is found one step late; the choice's output of that step is dropped.
 //
 // A lost group loses only KV pages: the next one computes the tokens of all requests again and
 // continues them.
@@ -39,8 +39,8 @@ class EngineCore {
 
   // ---- The group. results() and logits() have no effect if the core did not ask for them. ----
   // Requests continue. A request ends with kUnavailable if its events are from a group with another
-  // numeric class, other weights or other kernels, and with kInternal if it has three strikes. A
-  // request that does not fit waits for a larger group.
+  // numeric class, other weights or (except in a fast class) other kernels. It ends with kInternal
+  // if it has three strikes. A request that does not fit waits for a larger group.
   void group_formed(const GroupInfo& info);
   void group_lost(const absl::Status& why);
   // Requirements for the next group.

@@ -31,7 +31,8 @@ struct SuspectedLoss {
   absl::Status why;
 };
 
-// A request that has not ended. Its caller's thread makes it; only EngineCore then changes it.
+// A request that has not ended. The caller's thread makes it; after that only EngineCore changes
+// it.
 struct Job {
   Job(EngineRequest request, int64_t vocab, Prefix prefix, std::shared_ptr<Stream> reader)
       : prepared(std::move(request), vocab, prefix), stream(std::move(reader)) {}
@@ -51,8 +52,8 @@ struct Job {
   bool started = false;                    // Rows of it were computed, or it has ended.
   std::optional<Origin> origin;            // The origin of the events sent so far.
   std::optional<SuspectedLoss> suspected;  // The last loss, until the next group is formed.
-  // The number of lost groups that count against the request; 0 again after a group has computed
-  // its rows before `strike_end`.
+  // The number of lost groups that count against the request; 0 again as soon as a group has
+  // computed the request's rows up to `strike_end`.
   int strikes = 0;
   int64_t strike_end = 0;
   int uncounted_losses = 0;  // Losses that may be chance, and therefore were no strikes.

@@ -41,7 +41,7 @@ struct EngineRequest {
   std::vector<int32_t> logprob_ids;  // If not empty, these ids replace the best tokens.
   int32_t prompt_logprobs = -1;      // Like `logprobs`, for prompt tokens; sent with choice 0.
   bool return_prompt_ids = false;    // Choice 0's first event after the scores has the ids.
-  bool prompt_logits = false;        // Choice 0's first event has those of the prompt's last token.
+  bool prompt_logits = false;        // Choice 0's first event has the prompt's last logits.
   int64_t answer_bytes = 0;          // Memory that the answer's writer needs until the end.
   std::string client;                // An API key's name, or the connection's address and port.
   std::string endpoint;              // The path of the HTTP or gRPC call.

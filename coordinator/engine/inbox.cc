@@ -69,8 +69,8 @@ std::shared_ptr<Stream> Inbox::make_stream() {
   return {new Stream(options_.max_unread_bytes, unread_limits_), release};
 }
 
-// Refuses a request without a deadline that needs a larger group: it would wait for a group that
-// may never form, and fill the queue.
+// Refuses a request that needs a larger group and has no deadline: such requests would wait for a
+// group that may never form, and fill the queue.
 absl::StatusOr<const GroupInfo*> Inbox::group_for(const EngineRequest& request,
                                                   const GroupInfo& serving,
                                                   const GroupInfo& largest) {

@@ -8,8 +8,8 @@
 namespace lockstep {
 namespace {
 
-// The max prompt tokens per event. If there are few, a reader that keeps up has little unread, even
-// if the answer has 64 choices and repeats the prompt in each.
+// The max prompt tokens per event. The number is small, so that a reader that keeps up has few
+// unread bytes, even if the answer has 64 choices and repeats the prompt in each.
 constexpr int64_t kScoresPerEvent = 64;
 
 }  // namespace

@@ -33,7 +33,7 @@ struct ModelOptions {
   std::string dtype = "auto";              // auto, float32, bfloat16
   std::string quantize;                    // A scheme (sharding/scheme.h); "": the checkpoint's.
   std::string kv_dtype = "auto";           // auto, float32, bfloat16, int8
-  std::optional<uint64_t> random_weights;  // The seed; then only config.json is read.
+  std::optional<uint64_t> random_weights;  // The seed; then the folder needs no weights.
   WeightFiles weight_files = WeightFiles::kNeeded;
   std::vector<std::string> ignore_config;
   std::string chat_template;  // A file, or a known template's name; "": the folder's.
@@ -80,7 +80,7 @@ inline std::vector<Flag> ModelOptions::flags() {
        "bits than memory: the rows are not rounded",
        FlagValues{.words = {"memory", "file"}}},
       {"--random-weights", &random_weights,
-       "Draw random weights from this seed; only config.json is read"},
+       "Draw random weights from this seed; only config.json is needed"},
       {"--ignore-config", &ignore_config, "A key of config.json to ignore (repeatable)"},
       {"--max-context", &max_context, "Positions of a sequence (default: the model's)",
        FlagValues{.min = 0}},

@@ -41,7 +41,7 @@ double sum_of(std::span<const Weighted> tokens) {
   return sum;
 }
 
-// Moves the best tokens to the front, and returns their number: a token is kept if the sum of the
+// Moves the kept tokens to the front, and returns their number. A token is kept if the sum of the
 // better ones is below `allowed`. Nullopt: rounding may decide.
 std::optional<size_t> select_below(double allowed, std::span<Weighted> tokens) {
   size_t begin = 0, end = tokens.size();  // Tokens [0, begin) are kept, those from `end` on not.

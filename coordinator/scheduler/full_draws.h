@@ -14,7 +14,7 @@ namespace lockstep {
 
 // Max full draws per step, not counting first draws and the first sequence in order.
 inline constexpr size_t kFullDraws = 4;
-// Max sequences that start in one step and whose first draw may be a full draw.
+// The max number of sequences that start in one step and whose first draw may be a full draw.
 inline constexpr int kFirstDraws = 16;
 
 class FullDraws {

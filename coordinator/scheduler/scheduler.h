@@ -102,7 +102,7 @@ class Scheduler {
   int64_t outputs_left() const;
   // Leaves at least one output for a sequence that starts.
   void keep_output();
-  // The rows of its prefix that are not planned yet. They can only be computed together.
+  // The rows of the sequence's prefix that are not planned yet. They can only be computed together.
   static int64_t prefix_left(const Sequence& sequence);
   // Gives the next prompt as many rows as there is room for, at most `max` unless its prefix has
   // more. Returns the number of rows.
@@ -111,14 +111,14 @@ class Scheduler {
   bool start(Sequence* next);
   bool fits(const Sequence& sequence) const;
   void make_room(const Sequence& sequence);
-  // The pages that it still needs for all its tokens.
+  // The pages that the sequence still needs for all its tokens.
   int64_t missing(const Sequence& sequence) const;
   // Part 3: takes pages for `rows` more rows of running_[index], preempting later sequences if
   // needed. Returns for how many rows there is room.
   int64_t reserve(size_t index, int64_t rows);
   size_t victim_behind(size_t index) const;
   void preempt(size_t index);
-  // How many sequences of its client and priority run.
+  // How many running sequences have the client and the priority of `sequence`.
   int64_t running_of_client(const Sequence& sequence) const;
   void count_running(const Sequence& sequence, int64_t change);
   int64_t own_share() const;

@@ -13,7 +13,7 @@ inline constexpr int64_t kMinPromptRows = 16;
 
 struct SchedulerLimits {
   int64_t rows = 0;           // Max per step.
-  int64_t prefill_chunk = 0;  // Max rows of prompts per step (and of recomputed tokens).
+  int64_t prefill_chunk = 0;  // Max rows of prompts and recomputed tokens per step.
   int64_t running = 0;        // Max sequences that hold pages at once.
   int64_t outputs = 0;        // Max per step.
   int64_t pages = 0;

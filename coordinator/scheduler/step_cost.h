@@ -21,8 +21,8 @@ struct StepWork {
 // Recursive least squares with directional forgetting (Cao and Schwartz, 2000): only newer steps of
 // the same kind replace what was learned from a step, so an hour of decoding does not erase the
 // cost of prompts. A step that took much longer than others (the machine was busy) has a small
-// weight. Estimates use no cost below 0: if a learned cost is negative, they use the nearest costs
-// of which none is negative.
+// weight. Estimates use no cost below 0: instead of a negative cost they use 0, and the other costs
+// are fitted again.
 class StepCost {
  public:
   void learn(const StepWork& work, int64_t time_ns);

@@ -34,7 +34,7 @@ class EventLog : public std::enable_shared_from_this<EventLog> {
 
   // A reader that begins at `from`. kOutOfRange: the log was dropped, or it has ended and `from` is
   // above size() + 1: the end itself counts as an event, with offset size(). kResourceExhausted:
-  // the log has kMaxLogReaders.
+  // the log has kMaxLogReaders readers.
   absl::StatusOr<std::unique_ptr<StreamReader>> open(size_t from) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -63,8 +63,8 @@ class ResumableIndex {
   // The stream needs `bytes` more. kResourceExhausted: see add(); nothing was counted.
   absl::Status grow(const ResumableName& name, int64_t bytes);
   // The stream has ended. It is kept for after_end_ms, or until others need its bytes. Only owners
-  // with more than an equal share of max_bytes lose streams; the one that ended first is dropped
-  // first.
+  // with more than an equal share of max_bytes lose streams; among their streams, the one that
+  // ended first is dropped first.
   void end(const ResumableName& name, int64_t now_ms);
   // Drops the streams whose time is over.
   void tick(int64_t now_ms);

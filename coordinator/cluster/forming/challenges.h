@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coordinator's side of the handshake in cluster.proto. A nonce contains its time and a MAC, so
-// none is stored until it is used, however many are requested.
+// the coordinator stores only used nonces, however many are requested.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class Challenges {
   static constexpr size_t kSaltBytes = 8;
 
  private:
-  // The MAC of a nonce's time and salt, which are `stated`.
+  // The MAC in a nonce; `stated` is the nonce's time and salt.
   std::string mac(std::string_view stated, std::string_view peer,
                   std::string_view worker_nonce) const;
 

@@ -40,7 +40,8 @@ void Regroup::failed(int64_t now, const std::vector<LinkId>& links, absl::Status
   forget_at_ = now + (grows ? options_.regrow_ms : std::max(options_.regrow_ms, 2 * kMaxPauseMs));
 }
 
-// An attempt to grow that gained no rank is not repeated at once, even if workers join again.
+// If an attempt to grow gave fewer ranks than planned, it is not repeated at once, even if workers
+// join again.
 void Regroup::formed(int64_t now, int ranks) {
   if (growing_to_ > 0) {
     if (ranks < growing_to_) grow_at_ = now + options_.regrow_ms;
@@ -54,7 +55,7 @@ void Regroup::formed(int64_t now, int ranks) {
   grace_until_ = INT64_MIN;
 }
 
-// If the larger group was lost soon, the attempt to grow is not repeated at once, either.
+// If the larger group was lost soon, the attempt to grow is also not repeated at once.
 void Regroup::group_lost(int64_t now) {
   const int64_t grown_at = std::exchange(grown_at_, INT64_MIN);
   if (grown_at != INT64_MIN && now - grown_at < options_.regrow_ms) {

@@ -29,11 +29,11 @@ class Regroup {
   // last group was ended to form a larger one, or kMaxGraces workers were lost since it formed.
   void left(int64_t now);
   void wanted(int64_t now, const GroupRequirements& requirements);
-  // A group of these `links` cannot be compiled, or one of its ranks could not load. If it was the
-  // group of begin_growth(), the same workers are not tried again for regrow_ms. If it was another
-  // group of fewer ranks than the full number, the time is regrow_ms or 6 s, whichever is longer;
-  // but if memory was the reason, no group of as many ranks or fewer is tried until then, or until
-  // a worker joins.
+  // A group of these `links` cannot be compiled, or one of its ranks could not load. If the group
+  // had the number of ranks of begin_growth(), the same workers are not tried again for regrow_ms.
+  // If it was another group of fewer ranks than the full number, they are not tried again for
+  // regrow_ms or 6 s, whichever is longer. If memory was the reason in this second case, no group
+  // of as many ranks or fewer is tried in this time, unless a worker joins.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
   void formed(int64_t now, int ranks);
   // The formed group is over.
@@ -46,7 +46,7 @@ class Regroup {
   // The rules for the next group.
   RosterRules rules(int64_t now) const;
   // The better number of ranks for a formed group of `links` that computes in `numeric_class`; 0:
-  // it stays as it is.
+  // the group stays as it is.
   int growth(int64_t now, const Members& members, const std::vector<LinkId>& links,
              const std::string& numeric_class) const;
 

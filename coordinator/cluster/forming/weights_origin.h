@@ -10,9 +10,10 @@ namespace lockstep {
 
 struct WeightsOrigin {
   std::string contents;                           // A sample; see cluster.Ready.
-  std::map<std::string, std::string> written_at;  // File times by host; a copy may have others.
+  std::map<std::string, std::string> written_at;  // File times by host; copies may differ in them.
 
-  // Contents are only a sample. So if both have file times of the same host, these must be equal.
+  // Contents are only a sample. So if both have file times of the same host, the times must be
+  // equal, too.
   bool same_as(const WeightsOrigin& other) const {
     return contents == other.contents && std::ranges::all_of(written_at, [&](const auto& mine) {
              const auto theirs = other.written_at.find(mine.first);

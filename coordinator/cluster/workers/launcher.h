@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // This machine's workers: starts them as processes of this program on request, reports when one
-// ends, and ends them all. They die with this process, however it ends.
+// ends, and ends them all. They die with this process, however this process ends.
 #pragma once
 
 #include <sys/types.h>

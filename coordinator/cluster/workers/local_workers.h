@@ -11,7 +11,7 @@ namespace lockstep {
 inline constexpr int64_t kQuickDeathMs = 2'000;  // A shorter life counts as a quick death.
 inline constexpr int64_t kMaxRestartMs = 5'000;  // The longest wait before a start.
 inline constexpr int64_t kLeaveMs = 1'000;       // A worker's time to exit after its stream ended.
-// This many quick deaths of a worker in a row, before the first group, end all attempts to form it.
+// This many quick deaths of a worker in a row, before the first group is formed, end all attempts.
 inline constexpr int kFatalQuickDeaths = 5;
 
 // One thread at a time; `now` is ClusterCore's.
@@ -20,7 +20,7 @@ class LocalWorkers {
   // A worker that has not joined within `join_ms` after its start is killed.
   LocalWorkers(int count, int64_t join_ms) : join_ms_(join_ms), workers_(count) {}
 
-  // Workers to start now. Each is returned once until exited() is called for it.
+  // Workers to start now. Each is returned once, and again only after exited() was called for it.
   std::vector<int> take_due(int64_t now);
   // Running workers to kill now. Each is returned once.
   std::vector<int> take_to_kill(int64_t now);

@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// The weights that a worker without a rank preloads, in case that rank is lost.
+// A rank's weights, which a worker without a rank preloads in case that rank is lost.
 struct Cover {
   enum class State { kNone, kLoads, kHolds, kFailed };
   State state = State::kNone;
@@ -28,7 +28,7 @@ struct Member {
   LinkId link = 0;
   int64_t opened_at = 0;
   int64_t joined_at = 0;                // When its Hello arrived.
-  std::optional<cluster::Hello> hello;  // Null until it has joined: then nothing else is known.
+  std::optional<cluster::Hello> hello;  // Null until it joins: nothing else is known before.
   int64_t received_at = 0;              // When its last message of any kind arrived.
 
   bool own = false;     // It was started here, and is restarted when lost.
@@ -40,7 +40,7 @@ struct Member {
   int last_ranks = 0;        // The number of ranks of the newest epoch; 0: it had no rank in it.
   bool loaded = false;       // It has weights in memory.
   int64_t weight_bytes = 0;  // Set after loading.
-  int failures = 0;          // Epochs in a row that failed by its fault.
+  int failures = 0;          // Epochs in a row that failed through its fault.
   int64_t failed_at = 0;     // When the last of them failed.
 
   // The progress that its last heartbeat of the current epoch reported.
@@ -65,7 +65,8 @@ WorkerState state_of(const Member& member, int64_t now);
 // "rank 1 (pid 33)", or "a worker (pid 33)" if rank is negative.
 std::string name_of(int rank, const Member& member);
 
-// Why `hello` cannot be in one group with `peer`, as a clause about its worker; "": it can.
+// Why the worker of `hello` cannot be in one group with the worker of `peer`, as a clause about the
+// former; "": it can.
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer);
 
 // The best set of workers that can be in one group: the set with the most known workers; of these
@@ -74,8 +75,9 @@ std::vector<LinkId> choose_compatible(const Members& members);
 
 // Chooses one of `candidates` for each of `ranks` ranks; there must be enough. It prefers, in this
 // order: workers with fewer failures; workers that are no idle spares; workers that had a rank in
-// an equally large group; workers that hold a rank's weights. A worker claims the rank that it had,
-// whose weights it holds, or that it requests. If several workers claim a rank, the newest gets it.
+// an equally large group; workers that hold a rank's weights. A worker may claim a rank: the one
+// that it had, else the one whose weights it holds, else the one that it requests. If several
+// workers that are equal in this order claim a rank, the newest gets it.
 // A restarted worker replaces its predecessor, whose stream may still be open: if both request the
 // same rank, the older one has no claim to it. Workers without a claim fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,

@@ -30,13 +30,13 @@ class WorkerCall {
   // `wake`: the exchange's waker().
   WorkerCall(Events events, size_t max_message_bytes, std::function<void()> wake)
       : events_(std::move(events)), max_message_bytes_(max_message_bytes), wake_(std::move(wake)) {}
-  // Receives from the exchange, whose body is streamed, and answers it with the messages sent.
+  // Receives from the exchange, whose body is streamed, and answers it with the messages of send().
   static void begin(const std::shared_ptr<WorkerCall>& call, http::Exchange& exchange);
 
   // ---- Any thread ----
   // Dropped after close() and cut().
   void send(Bytes message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the stream with this status: after pending messages were sent, or without them.
+  // End the stream with this status: close() sends pending messages first, cut() drops them.
   void close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void cut(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -54,12 +54,12 @@ class WorkerCall {
   const std::function<void()> wake_;
 
   // Used by the I/O thread.
-  std::string in_;  // The beginning of a message that is not whole.
+  std::string in_;  // The beginning of a message whose rest has not arrived.
   bool has_ended_ = false;
 
   Mutex mutex_;
   std::deque<Bytes> outgoing_ ABSL_GUARDED_BY(mutex_);
-  size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // The part of the first message that was sent.
+  size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // Bytes of the first message that were sent.
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_cut_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

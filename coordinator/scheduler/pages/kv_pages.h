@@ -51,9 +51,9 @@ class KvPages {
   void leave(Sequence& sequence);
 
  private:
-  // Whether the tree may hold pages of this sequence. False if rows are given as embeddings, since
-  // pages are found by their tokens, or if its first rows see one another
-  // (PreparedRequest::prefix()), since these rows depend on later tokens.
+  // Whether the tree may hold pages of this sequence. False if rows are given as embeddings: pages
+  // are found by their tokens. Also false if the first rows see one another
+  // (PreparedRequest::prefix()): these rows depend on later tokens.
   bool has_tree(const Sequence& sequence) const;
   TreeKey key_of(const Sequence& sequence) const;
   // The rope_length that the sequence would get if it started now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop strings in a text that arrives in pieces: text that may begin a stop string is held back
-// until it is clear that it does not.
+// Finds stop strings in a text that arrives in pieces. Text that may be the beginning of a stop
+// string is held back until later text decides.
 #pragma once
 
 #include <cstddef>
