@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points at which a simulation forces the rare path: it empties a cache or fails to find a page.
-// Each rare path is correct at any time, only slower. The idea is FoundationDB's ("buggify"; Zhou
+// Points at which a simulation forces a rare path: a cache is emptied, or a page is not found. Each
+// rare path is correct at any time, only slower. The idea is FoundationDB's ("buggify"; Zhou
 // et al., 2021). The product never sets `fault_points`; each point then costs one check of that
 // pointer.
 #pragma once

@@ -54,7 +54,7 @@ std::string text_of(const Flag& flag);
 // The two lists in one.
 std::vector<Flag> join(std::vector<Flag> first, const std::vector<Flag>& second);
 
-// The arguments with which another process that has the same flags gets these values. `defaults`
+// The arguments that give the values of `flags` to another process with the same flags. `defaults`
 // are the same flags with their default values; values equal to these are left out.
 std::vector<std::string> arguments_of(const std::vector<Flag>& flags,
                                       const std::vector<Flag>& defaults);

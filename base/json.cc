@@ -104,7 +104,7 @@ class Builder {
   }
 
   // Puts a value at the parser's position; null if a limit is exceeded. The pointer is valid until
-  // the value is closed, because its parent gets no other member before.
+  // the value is closed, because its parent gets no other member until then.
   Tree* add(Tree value) {
     if (!count()) return nullptr;
     if (open_.empty()) {

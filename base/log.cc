@@ -101,8 +101,9 @@ bool take_line(Waiting& waiting, std::string* line) {
   return true;
 }
 
-// Writes to a copy of the descriptor, which this thread may need longer than its owner. If the
-// process has no descriptor left for a copy, it writes to the descriptor itself.
+// Writes to a copy of the descriptor, because this thread may need the descriptor for longer than
+// the descriptor's owner. If the process has no number left for a copy (`copy` is negative), writes
+// to the descriptor itself.
 void write_lines(Waiting& waiting, int descriptor, int copy) {
   for (std::string line; take_line(waiting, &line);) {
     write_out(copy >= 0 ? copy : descriptor, line);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The crc32 instruction has a latency of three cycles and a throughput of one per cycle, so the
-// checksums of three blocks are computed side by side. To join them, the state of a block is first
-// extended by a block of zeros for each later block: a checksum is linear, so this is one table
-// look-up per byte of the state. Then the states are combined by xor (Gopal et al., "Fast CRC
-// Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011).
+// checksums of three blocks are computed side by side. To join them, a block's state is first
+// extended by one block of zeros per later block. A checksum is linear, so one such extension is
+// one table look-up per byte of the state. Then the states are combined by xor (Gopal et al., "Fast
+// CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011).
 #include "base/numbers/crc32c.h"
 
 #include <array>

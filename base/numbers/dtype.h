@@ -22,7 +22,7 @@ enum class DType : uint8_t {
   kA8 = 15,
   kA8P = 16,
 };
-inline constexpr int kDTypeEnd = 17;  // Above every number; some smaller numbers are former types.
+inline constexpr int kDTypeEnd = 17;  // Above every number; unused ones belonged to removed types.
 
 // Bytes of one element; 0 for kNone and for the quantized types, whose elements have no whole
 // number of bytes.

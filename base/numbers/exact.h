@@ -88,7 +88,7 @@ constexpr double sin_shifted(double x, int64_t quarters) {
 }
 
 // *series = e^r for |r| <= ln 2 / 2. Number is double, or a vector of doubles as in
-// base/numbers/exact_exps.cc: inlined, so that it uses the caller's instruction set.
+// base/numbers/exact_exps.cc. Always inlined, so that the code uses the caller's instruction set.
 template <typename Number>
 [[gnu::always_inline]] inline constexpr void exp_series(const Number& r, Number* series) {
   Number p = Number{} + 1.0 / 87178291200;

@@ -10,9 +10,10 @@ namespace lockstep {
 
 inline constexpr char kCpuClass[] = "f32.v1";  // Every processor can compute in it.
 inline constexpr char kAmxClass[] = "amx.v1";  // Like kCpuClass, except for bfloat16 weights.
-// A GPU's class is one of these, then "@" and Device::kind(), the facts on which the kernels' bits
-// depend: "cuda.exact.v1@sm_90x132.cublas_13.1.0". In the exact class a row's bits do not depend on
-// the other rows; in the fast class they may, and kernels are chosen by speed.
+// A GPU's class is one of these two names, then "@" and Device::kind(), which has the facts on
+// which the kernels' bits depend: "cuda.exact.v1@sm_90x132.cublas_13.1.0". In the exact class, a
+// row's bits do not depend on the other rows. In the fast class they may, and kernels are chosen by
+// speed.
 inline constexpr char kCudaExactClass[] = "cuda.exact.v1";
 inline constexpr char kCudaFastClass[] = "cuda.fast.v1";
 

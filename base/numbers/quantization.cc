@@ -60,7 +60,8 @@ float largest_magnitude(const float* x, int64_t count) {
   return result;
 }
 
-// The largest magnitude gives code 127: rounding the scale moves the quotient by 127 * 2^-9 < 0.5.
+// The largest magnitude gives code 127: rounding the scale moves the quotient by at most 127 * 2^-9
+// < 0.5.
 void quantize_int8_group(const float* x, int64_t count, int8_t* codes, uint16_t* scale) {
   constexpr int kBlock = 16;
   const float max = largest_magnitude(x, count);

@@ -79,8 +79,9 @@ struct RoundedGroup {
   return kind->bits == 8 ? DType::kA8 : DType::kA8P;
 }
 
-// Elements of a row that are stored together form a group: their number, and the group's bytes. A
-// row that is not rounded has groups of one element.
+// A group is the elements of a row that are stored together: kRoundedGroup of them in a rounded
+// row, one in any other row. These functions give a group's elements and bytes, and a row's groups
+// and bytes.
 [[gnu::always_inline]] constexpr int64_t group_elements(DType dtype) {
   return is_rounded(dtype) ? kRoundedGroup : 1;
 }

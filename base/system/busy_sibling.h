@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds out whether a core's other hardware thread is busy, maybe with the work of another virtual
-// machine, which this system does not see. If it is busy, a core multiplies and reads its caches at
-// half its speed or less.
+// machine, which this system does not see. If the other hardware thread is busy, this one
+// multiplies and reads caches at half its speed or less.
 #pragma once
 
 namespace lockstep {

@@ -7,9 +7,9 @@
 namespace lockstep {
 
 // Opens /dev/null as standard input, output and error if the process was started without them.
-// Without this, the next opened file (a checkpoint, a socket) gets such a number, and log lines are
-// written into it. /dev/null is opened for reading, so that writing still fails. Call before
-// anything, libraries included, opens a file.
+// Without this, the next opened file (a checkpoint, a socket) may become standard error, and log
+// lines are written into it. /dev/null is opened for reading, so that writing still fails. Call
+// before anything, libraries included, opens a file.
 void open_standard_descriptors();
 
 // The max number of open descriptors.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A regular file opened for reading at any offset. Reading copies, so a file that shrinks or breaks
-// meanwhile is an error and not a SIGBUS.
+// meanwhile causes an error and not a SIGBUS.
 #pragma once
 
 #include <cstddef>

@@ -13,9 +13,9 @@
 
 namespace lockstep {
 
-// Owns a private mapping. bytes() and text() point into it and stay valid as long as it lives, also
-// when it is moved. If the file shrinks after open(), reading past its new end raises SIGBUS: map
-// only files that do not shrink. Const members are thread-safe.
+// Owns a private mapping. bytes() and text() point into the mapping and stay valid as long as this
+// object lives, also when it is moved. If the file shrinks after open(), reading past its new end
+// raises SIGBUS: map only files that do not shrink. Const members are thread-safe.
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> open(const std::filesystem::path& path);

@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// The sum of the words in `bytes`, whole cache lines. Eight sums, so that none waits for another.
+// Returns the sum of the 64-bit words of `data`; `bytes` is a multiple of 64. Keeps eight sums, so
+// that eight additions can run at once.
 inline uint64_t sum_of_words(const std::byte* data, int64_t bytes) {
   uint64_t sums[8] = {};
   for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof(sums))) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places of processors, memory nodes and caches, and binding threads to processors. Read from
-// <root>/sys, so that tests can use their own files; nothing is cached. If the system reports
-// nothing, there is one node, each core has one thread, and caches have 0 bytes.
+// Describes processors, memory nodes and caches, and binds threads to processors. Reads <root>/sys,
+// so that tests can use their own files; keeps no result. If the system reports nothing, there is
+// one node, each core has one thread, and caches have 0 bytes.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ std::vector<int> thread_processors();
 
 // The processors to which the threads of worker `worker` are bound if `workers` workers of
 // `threads` threads share `usable` (from locate_processors). Every worker has its own block of
-// neighbours and uses each core once before any second hardware thread. Empty if there are too few
-// processors.
+// neighbours, and uses one hardware thread of each core before the second one of any core. Empty if
+// there are too few processors.
 std::vector<int> processors_of_worker(const std::vector<Processor>& usable, int workers,
                                       int threads, int worker);
 
@@ -44,8 +44,8 @@ std::vector<int> nodes_of(const std::vector<Processor>& processors);
 // Binds the calling thread to these processors; false if the system refuses.
 bool bind_thread(const std::vector<int>& ids);
 
-// Spreads memory over these nodes, page by page: all memory that is touched first from now on, by
-// the calling thread or by a thread that it starts later. False if the system refuses.
+// From now on spreads new memory over these nodes, page by page: all pages that the calling thread,
+// or a thread that it starts later, is the first to touch. False if the system refuses.
 bool interleave_memory(const std::vector<int>& nodes);
 
 struct Caches {

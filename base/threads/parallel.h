@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-// Refers to a callable: body(index, thread), with 0 <= thread < threads(). `body` must outlive it.
+// Refers to a callable: body(index, thread), with 0 <= thread < threads(). `body` must outlive the
+// TaskRef.
 struct TaskRef {
   const void* body;
   void (*call)(const void* body, int64_t index, int thread);

@@ -13,10 +13,10 @@ namespace {
 // The time to spin: longer than the pause between two decode steps. Waking a processor that has
 // halted costs 20 to 40 us on a virtual machine; a hand-over to one that spins costs 1 us.
 constexpr auto kSpin = std::chrono::microseconds(300);
-// These pauses take about 40 us; the awaited event usually happens within this time. After it the
-// thread yields. It does not yield earlier: from Linux 6.17 on, yielding to a busy program gives
-// that program a slice of 3 ms. It does not yield much later: a thread of another rank may need
-// this processor.
+// These pauses take about 40 us; the awaited event usually happens within this time. After the
+// pauses the thread yields. It does not yield earlier: from Linux 6.17 on, yielding to a busy
+// program gives that program a slice of 3 ms. It does not yield much later: a thread of another
+// rank may need this processor.
 constexpr int kFirstPauses = 512;
 
 void pause() {

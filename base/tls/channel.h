@@ -34,7 +34,7 @@ class Channel {
   bool is_tls() const { return tls_ != nullptr; }
   // Whether the next read continues a handshake.
   bool is_handshaking() const;
-  // Whether the peer closed its side before the handshake began, so it can never complete.
+  // Whether the peer closed its side before the handshake began. The handshake then never ends.
   bool is_abandoned() const;
   Progress read(char* bytes, size_t size);
   Progress write(std::string_view bytes);
@@ -52,8 +52,8 @@ class Channel {
 };
 
 // Limits the memory for a slow reader. Detects clients that vanished: after 10 s of silence the
-// system probes the client, and closes the connection if it does not answer within 5 s; it also
-// closes a connection whose sent bytes are not acknowledged within 15 s.
+// system probes the client, and closes the connection if the client does not answer within 5 s. The
+// system also closes a connection whose sent bytes are not acknowledged within 15 s.
 void set_socket_options(int descriptor);
 
 // "127.0.0.1:40123", "[::1]:40123"; "local" for a Unix socket.

@@ -24,12 +24,13 @@ absl::StatusOr<TlsBytes> read_tls_bytes(const TlsFiles& files);
 absl::StatusOr<std::shared_ptr<ssl_ctx_st>> make_tls_context(const TlsFiles& files,
                                                              const TlsBytes& bytes);
 
-// A connection over the socket, which it does not own; the caller sets whether it is the server's
-// or the client's side. The connection stays valid after the context's owner is gone. Null if
+// A connection over the socket, without owning the socket. The caller sets whether this side is the
+// server or the client. The connection stays valid after the context's owner is gone. Null if
 // OpenSSL has no memory.
 std::shared_ptr<ssl_st> open_tls(ssl_ctx_st* context, int descriptor);
 
-// The first of this thread's queued OpenSSL errors, which caused the others; clears the queue.
+// Returns the first of this thread's queued OpenSSL errors, which caused the others, and clears the
+// queue.
 std::string take_tls_error();
 
 }  // namespace lockstep
