@@ -10,8 +10,9 @@
 
 namespace lockstep {
 
-// An element depends only on (seed, source's name, row, column of the source, role); columns that
-// are 2^32 apart have equal elements. Elements are uniform: NORM in 1 +- 0.1, BIAS in +-0.02.
+// An element depends only on the seed, the role, the source's name and shape, and the element's row
+// and column in the source. Columns that are 2^32 apart have equal elements. Elements are uniformly
+// distributed: NORM in 1 +- 0.1, BIAS in +-0.02.
 // EMBEDDING and POSITIONS have standard deviation 1, and other matrices 1 / sqrt(inputs), so that
 // activations keep their scale. A tied embedding and head have the same elements, each scaled by
 // its role.

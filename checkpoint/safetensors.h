@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file. The file has 8 bytes N (little endian), N bytes of JSON, the
-// header, then the tensors' bytes end to end. A header is not trusted; one that parses describes
-// the file exactly.
+// header, then the tensors' bytes end to end. A header is not trusted; a header that parses
+// describes the file exactly.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace lockstep {
 using ProgressCallback = std::function<void()>;
 
 // A tensor's type, shape and place. Seen as a matrix: cols is the last dimension, rows the product
-// of the others; a tensor of one dimension is one row, one without dimensions is one element.
+// of the others. A tensor of one dimension is one row; a tensor without dimensions is one element.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kNone;   // kNone: not readable as float32, see dtype_name.

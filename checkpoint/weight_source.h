@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's source of weights: a program's recipes over a checkpoint, or random numbers instead.
+// A worker's source of weights: a checkpoint, from which a program's recipes select, or random
+// numbers.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class WeightSource {
   explicit WeightSource(Checkpoint checkpoint) : from_(std::move(checkpoint)) {}
   explicit WeightSource(RandomWeights random) : from_(random) {}
 
-  // Checks that every piece's source exists, in the shape that the program expects and a readable
+  // Checks that every piece's source exists, has the shape that the program expects and a readable
   // type, and that the pieces make up the weight. Codes can only be read in their stored kind. Call
   // check() for all weights before you allocate memory for any. Random weights have every source.
   absl::Status check(const program::Weight& weight) const;
@@ -44,8 +45,8 @@ class WeightSource {
   absl::StatusOr<std::string> contents(const ProgressCallback& alive = {}) const;
   absl::StatusOr<std::string> written_at() const;
 
-  // The place in a file of the rows of a weight that passed check(). An error unless the file
-  // stores these rows as they are, in the weight's own type.
+  // Locates the rows of a weight, which passed check(), in a file. An error unless the file stores
+  // these rows as they are, in the weight's own type.
   absl::StatusOr<StoredRows> stored_rows(const program::Weight& weight) const;
 
   // The bytes that read_rows() reads from the checkpoint for all rows, for progress; 4 bytes per
