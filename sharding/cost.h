@@ -44,7 +44,8 @@ absl::StatusOr<PlanTable> plan_table(const Graph& model, const CompileOptions& o
                                      const std::vector<program::Program>& programs);
 
 // Places ranks in order, evenly over the hosts. A rank's part is sent to each other host once
-// (worker/collectives/hosts/routes.h). An all_reduce is counted as if it had a single row.
+// (worker/collectives/hosts/routes.h). An all_reduce is counted as if ranks sent whole addends, as
+// they do if the addends are small (docs/hosts.md).
 std::vector<PlanHost> plan_hosts(const PlanTable& table, int hosts);
 
 }  // namespace lockstep

@@ -50,8 +50,8 @@ struct Fusion {
   std::vector<int> outputs;             // The old values that its outputs replace.
 };
 
-// Calls `match` once per node, in order, and applies every fusion that it returns. If two fusions
-// have the same first node, the first one counts.
+// Calls `match` once per node, in order, and applies every fusion that `match` returns. If two
+// fusions have the same first node, only the one returned earlier is applied.
 Graph fuse_nodes(const Graph& graph,
                  const std::function<std::optional<Fusion>(const Node&)>& match);
 

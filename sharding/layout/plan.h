@@ -36,9 +36,9 @@ struct Plan {
   // The units of `rank`. For kKvHeads, they cover the rank's query heads and may overlap.
   Range units(AxisSize axis, int rank) const;
   Range columns(AxisSize axis, int rank) const;
-  // The columns that `rank` contributes to a whole value: all of its columns, except copies of KV
-  // heads, which are its last columns. If several ranks have a KV head, the last of them
-  // contributes it.
+  // The units that `rank` contributes to a whole value: all of its units, except copies of KV
+  // heads, which are its last units. If several ranks have a KV head, the last of them contributes
+  // it.
   Range owned(AxisSize axis, int rank) const;
   bool has_copies(AxisSize axis) const;  // Whether a rank has units that it does not own.
   // [ranks + 1]: the column at which each rank's owned columns begin; last, the number of columns.

@@ -11,7 +11,9 @@ namespace lockstep {
 
 // Removes nodes on which no effect depends.
 Graph drop_dead(const Graph& graph, const CompileOptions& options);
-// Sets each parameter's stored type: weight_dtype's result, or float32 for norms and biases.
+// Sets each parameter's stored type. Vectors, routers and position embeddings get float32. Other
+// matrices get the result of weight_dtype, but only an embedding gets float16: others get float32
+// instead.
 Graph store_weights(const Graph& graph, const CompileOptions& options);
 // Rounds each input of linears with bfloat16 weights to bfloat16, once per value; on GPUs also the
 // inputs of linears with quantized weights.
@@ -26,7 +28,8 @@ Graph round_parts(const Graph& graph, const CompileOptions& options);
 // round it again for each route.
 Graph round_routed(const Graph& graph, const CompileOptions& options);
 // Joins linears with the same input and type of weights, all with or all without a bias, into one
-// linear. Its columns are their outputs: q, k, v; gate, up. The head is never joined.
+// linear. Its columns are the outputs of the joined linears: q, k, v; gate, up. The head is never
+// joined.
 Graph fuse_linears(const Graph& graph, const CompileOptions& options);
 // mul(map(gate), up) -> gated(gate, up).
 Graph fuse_gated(const Graph& graph, const CompileOptions& options);

@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-// The type to which a node rounds the rows of tokens, each of which several routes read; kNone if
-// the node rounds no such rows.
+// The type to which a node rounds its input, if each input row belongs to a token and is read by
+// several routes; kNone if the input is of another kind or is not rounded.
 DType routed_rounding(const Graph& graph, const Node& node) {
   if (node.op != Op::kExpertLinear) return DType::kNone;
   const ValueInfo& x = graph.values()[node.inputs[0]];
