@@ -159,7 +159,7 @@ absl::Status check_cover(const std::vector<TensorInfo>& tensors, int64_t data_by
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != reached) {
       return failed_precondition(
-          "{}: tensor \"{}\": must begin at {}, where the one before ends, found {}; "
+          "{}: tensor \"{}\": must begin at {}, where the tensor before it ends, found {}; "
           "the file has {}",
           what, printable(tensor.name), reached, tensor.begin,
           tensor.begin < reached ? "overlapping tensors" : "a hole");

@@ -33,8 +33,8 @@ absl::Status check_codes(const Checkpoint& checkpoint, const program::Weight& we
   const bool made = piece.transpose() || piece.interleaved() != 0 || piece.unit_rows();
   if (made || piece.source_shape_size() < 2) {
     return failed_precondition(
-        "{}: a matrix that is not used as it is stored cannot be stored quantized; quantize at "
-        "start instead",
+        "{}: must be stored in F32, BF16 or F16, because the model changes this matrix at load, "
+        "found codes; quantize at start instead",
         printable(name));
   }
   return check_quantized(checkpoint, name, kind_of(weight), shape_of(piece));
