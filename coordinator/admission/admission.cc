@@ -104,8 +104,8 @@ absl::Status check_length(const EngineRequest& request, const GroupInfo& group) 
   if (prompt + first > room) {
     return too_long(
         room, prompt,
-        fmt::format("it must be at most {}, so that one more token fits the {} KV pages of {}; "
-                    "shorten the prompt or raise --kv-memory",
+        fmt::format("it must be at most {}, so that one more token fits the {} KV pages of {} "
+                    "tokens; shorten the prompt or raise --kv-memory",
                     room - first, group.pages, group.page_tokens));
   }
   return absl::OkStatus();

@@ -177,7 +177,7 @@ bool ClusterCore::agree(int64_t now, const std::vector<cluster::WorkerMessage>& 
   epoch_.info.kernels = digest_of(agreement->kernels);
   if (agreement->unanimous) return true;
   log(LogLevel::kWarning,
-      "the ranks chose different kernels: each is sent those that all have proven");
+      "the ranks chose different kernels: now each rank gets kernels that all ranks have proven");
   Roster roster{.links = epoch_.links,
                 .numeric_class = epoch_.numeric_class,
                 .kernels = std::move(agreement->kernels)};
