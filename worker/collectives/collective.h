@@ -19,7 +19,7 @@ struct KernelArgs;  // worker/kernels/kernel.h
 
 // The arguments of all_gather: every rank gives [rows, its own columns] and gets [rows, total], the
 // columns of all ranks side by side. Rank r's columns are [boundaries[r], boundaries[r + 1]); this
-// may be empty.
+// range may be empty.
 struct GatherArgs {
   const void* in = nullptr;  // This rank's columns. They may be in `out` already, at their place.
   int64_t in_stride = 0;     // In elements.

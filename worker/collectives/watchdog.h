@@ -26,8 +26,8 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // One thread calls these around a call. over() waits for a running `end`. If over() returns
-  // another value than kInTime, or aborted() returns true, the thread must make no further call.
+  // One thread calls these around a call. over() waits for a running `end`. If over() returns a
+  // value other than kInTime, or aborted() returns true, the thread must make no further call.
   void begin(Clock::time_point deadline);
   Verdict over();
 

@@ -67,7 +67,7 @@ class DirectCollective final : public Collective {
     return link_->all_gather(gather);
   }
 
-  // Finishes other_ before it waits for the device in link_: work that other_ has queued may never
+  // First other_ finishes, then link_ waits for the device: work that other_ has queued may never
   // end unless other_ ends it.
   absl::Status finish() override {
     const absl::Status status = other_->finish();

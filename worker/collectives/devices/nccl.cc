@@ -84,7 +84,7 @@ class NcclCollective final : public Collective {
     if (verdict == Watchdog::Verdict::kLate) return late(begin);
     return result == kSuccess || result == kInProgress ? absl::OkStatus() : fail(error_of(result));
   }
-  // NCCL's text and its last error, as much as fits one line.
+  // NCCL's text for `result` and its last error, cut off at the end of the first line.
   absl::Status error_of(int result) const {
     const char* met_with = nccl_.last_error(comm_.load());
     std::string text = fmt::format("NCCL: {}", nccl_.error_text(result));
@@ -269,7 +269,7 @@ absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out
     int first = nccl_.group_start();
     for (int r = 0; r < ranks() && first == kSuccess; ++r) {
       if (bytes(r) == 0) continue;
-      // Between group_start() and group_end() the results of calls are unknown.
+      // Inside a group a call may return kInProgress. group_end() then returns its result.
       const int result = nccl_.broadcast(r == rank() ? own : part(r), part(r), bytes(r), kUint8, r,
                                          comm, device_.queue());
       if (result != kInProgress) first = result;

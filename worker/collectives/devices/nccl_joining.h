@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank joins a communicator: a call of NCCL that waits for all ranks, possibly for ever, and
-// cannot be aborted. So a separate thread makes the call, and may be abandoned.
+// Joins a rank to a communicator. NCCL's call waits for all ranks, possibly for ever, and cannot be
+// aborted. So a separate thread makes the call, and may be abandoned.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ class NcclJoining {
 
   // Waits 5 ms at most. True: the call has ended, with this result.
   bool wait(int* result, Nccl::Comm* comm);
-  // Abandons the call: if it still makes a communicator, that is aborted.
+  // Abandons the call. If the call makes a communicator later, that communicator is aborted.
   void leave();
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of one host whose devices reach each other's memory (peer_memory.h). All ranks check
-// together, by a trial, that it works. A deadline or abort() ends the link, whichever is first.
+// together, by a trial, that the link works. It ends at a deadline or by abort(), whichever is
+// first.
 #pragma once
 
 #include <atomic>
@@ -25,10 +26,10 @@ struct PeerLinkArgs {
 
 class PeerLink {
  public:
-  // Null if one of the ranks cannot use it. All ranks then get the same *problem: "" if none of
-  // their devices can reach other devices' memory. `met` has 2 to kMaxPeers ranks of one host with
-  // a device each. Errors are `met`'s, or kAborted after `cancelled` turned true. The device
-  // outlives the link.
+  // Null if one of the ranks cannot use the link. All ranks then get the same *problem: "" if none
+  // of their devices can reach other devices' memory. `met` has 2 to kMaxPeers ranks of one host
+  // with a device each. An error comes from `met`, or is kAborted after `cancelled` turned true.
+  // The device outlives the link.
   static absl::StatusOr<std::unique_ptr<PeerLink>> connect(Collective& met, Device& device,
                                                            const PeerLinkArgs& args,
                                                            std::string* problem);
@@ -37,7 +38,7 @@ class PeerLink {
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
 
-  // Whether all ranks pad steps: then operands have the same rows on each.
+  // Whether all ranks pad steps. If so, operands have the same number of rows on each rank.
   bool all_pad() const { return all_pad_; }
 
   // Queue work, as PeerAccess says. After an error, also one that finish() found, all calls fail.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staging memory has the matrix without gaps. A call's last copy reads this memory, and may still
-// be queued when the next call begins. That call need not wait: it overwrites the memory by a copy
-// that is queued after the other one.
+// be queued when the next call begins. The next call need not wait, since its own copy into this
+// memory is queued after that last copy.
 #include "worker/collectives/devices/staged.h"
 
 #include <algorithm>

@@ -22,8 +22,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// About the time of a wake-up on a virtual machine whose idle CPUs halt. So a wait costs at most
-// about twice what the better choice, to spin or to sleep at once, would cost.
+// About as long as a wake-up takes on a virtual machine whose idle CPUs halt. So a wait costs at
+// most about twice as much as the better of the two choices: to spin all the time, or to sleep at
+// once.
 constexpr nanoseconds kSpin = std::chrono::microseconds(30);
 constexpr nanoseconds kPeerCheck = std::chrono::milliseconds(20);
 
@@ -73,8 +74,9 @@ bool Barrier::all_arrived() const {
   return true;
 }
 
-// False if an awaited rank was last seen on this CPU: with more ranks than CPUs, or if the
-// scheduler has put two ranks on one CPU, spinning would only keep that rank from running.
+// False if an awaited rank was last seen on this CPU, where spinning would only keep it from
+// running. This happens with more ranks than CPUs, or if the scheduler has put two ranks on one
+// CPU.
 bool Barrier::worth_spinning() const {
   const uint32_t here = cpu_word();
   for (int rank = 0; rank < region_.ranks; ++rank) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How ranks wait for one another in a region: each arrives, then waits until all ranks have arrived
-// as often as it has. A wait spins briefly, then sleeps on a futex; every end of a group wakes the
-// sleepers.
+// as often as it has. A wait spins briefly, then sleeps on a futex; the sleepers also wake up when
+// the group ends.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// One rank's side; `rank` is its index among the ranks of this host. arrive() and wait() are for
-// one thread, fail() and failure() for any. After wait() a rank sees what the others wrote before
-// arrive(). The region outlives the barrier.
+// One rank's side of the barrier; `rank` is its index among the ranks of this host. arrive() and
+// wait() are for one thread, fail() and failure() for any. After wait() a rank sees what the others
+// wrote before arrive(). The region outlives the barrier.
 class Barrier {
  public:
   using Clock = std::chrono::steady_clock;

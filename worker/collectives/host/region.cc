@@ -90,7 +90,7 @@ absl::StatusOr<std::shared_ptr<Region>> Region::create(const RegionShape& shape,
 absl::StatusOr<std::shared_ptr<Region>> Region::attach(int fd, const RegionShape& shape) {
   const size_t bytes = region_bytes(shape);
   struct stat info;
-  // Without the seals the sender could truncate the file, and a load here would be a SIGBUS.
+  // Without the seals the sender could truncate the file, and a load here would raise SIGBUS.
   if (fstat(fd, &info) != 0 || info.st_size != static_cast<off_t>(bytes) ||
       (fcntl(fd, F_GET_SEALS) & kSeals) != kSeals) {
     return failed_precondition(

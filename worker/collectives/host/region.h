@@ -19,7 +19,8 @@
 namespace lockstep {
 
 inline constexpr int kMaxRegionRanks = 64;
-// A slot holds 256 KiB: slot, source and destination of a chunk stay within a core's L2 together.
+// A slot holds 256 KiB, so that slot, source and destination of a chunk fit together in a core's L2
+// cache.
 inline constexpr int64_t kSlotBytes = 256 * 1024;
 
 // Why a group has ended. The first cause is kept; the region is never used again.
@@ -35,7 +36,7 @@ struct Goodbye {
 
 // A chunk that a rank sends, after the description of its call. There is no checksum: this is
 // memory of one machine, protected by its ECC like all that a step touches. Readers compute sizes
-// from their own arguments, and never read them here. Frames over TCP have a checksum.
+// from their own arguments, and never read sizes here. Frames over TCP have a checksum.
 struct alignas(64) Slot {
   Call call;
   alignas(64) std::byte data[kSlotBytes];

@@ -296,7 +296,8 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   const Answer answer{};
   for (const Peer& peer : peers_) {
     if (peer.rank < 0 || send_message(peer.socket, bytes_of(answer), memory.get())) continue;
-    // The peer went away a moment ago. Ranks that have the region already read the failure there.
+    // The peer went away a moment ago. The other ranks that were already sent the region find the
+    // failure in it.
     Barrier(header, 0).fail(Failure::kGone, peer.rank);
     return unavailable("rank {} (pid {}) went away during the meeting", peer.rank,
                        peer.process.pid);

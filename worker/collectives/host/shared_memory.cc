@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // all_gather and all_reduce over slots. Every size is computed from the caller's own arguments;
-// wrong values from a peer can make a call fail, never read or write out of bounds.
+// wrong values from a peer can make a call fail, but the call never reads or writes out of bounds.
 #include "worker/collectives/host/shared_memory.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-// From this size on each rank adds a part of a chunk: a second wait costs less than reading all of
-// every slot.
+// From this size on each rank adds only a part of a chunk, and ranks wait a second time to share
+// these sums: the second wait costs less than reading every slot completely.
 constexpr int64_t kShareBytes = 32 * 1024;
 constexpr int64_t kLineBytes = 64;
 
@@ -133,7 +133,7 @@ absl::Status SharedMemoryCollective::check_calls() {
   return absl::OkStatus();
 }
 
-// A piece of what a rank has in its slot.
+// A piece of the data in a rank's slot.
 RowBytes SharedMemoryCollective::slot_piece(int rank, int64_t begin, int64_t end) {
   return {.rows = {slot(rank).data, kSlotBytes, kSlotBytes}, .begin = begin, .bytes = end - begin};
 }
@@ -254,8 +254,8 @@ absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
 
 // Each rank adds one slice and leaves the sum in its own slot, where no other rank reads these
 // bytes before the second wait. It takes the other slices from the slots of the ranks that added
-// them. The slices of one host's ranks are adjacent, and a rank of another host sends only these to
-// that host.
+// them. The slices of one host's ranks are adjacent: before the first wait, a rank of another host
+// sends only these slices of its chunk to that host.
 absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
   const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
   const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };

@@ -36,7 +36,7 @@
 
 namespace lockstep {
 
-// How long one collective may take before it ends the group.
+// How long one collective may take before the group ends with an error.
 inline constexpr std::chrono::seconds kCollectiveTimeout{30};
 
 // After any error the group has ended on every rank: all later calls fail, with the first cause.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The description of a collective. A rank sends it with its data, so ranks that are in different
-// collectives notice before they use a byte.
+// collectives notice that before they use a byte.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct Route {
   bool operator==(const Route&) const = default;
 };
 
-// hosts[r] is equal for ranks of one host and different for others.
+// hosts[r] is equal for ranks of one host, and differs between hosts.
 std::vector<int> ranks_of_host(std::span<const int> hosts, int host);
 
 // The routes of `rank`, in the order of the others' ranks. Both ends of a connection agree.

@@ -44,10 +44,10 @@ class TcpLinks {
   // The ranks whose parts are received here.
   const std::vector<int>& senders() const { return senders_; }
 
-  // Called when the group has ended, also in `barrier`. Says goodbye on each connection that takes
-  // it at once, and ends all connections, so that peers stop waiting. Never blocks. If a thread is
-  // in exchange(), that thread does this instead, and first completes its begun frames, for at most
-  // 20 ms.
+  // Called after the group has ended in the barrier. Says goodbye on each connection that takes the
+  // message at once, and ends all connections, so that peers stop waiting. Never blocks. If a
+  // thread is in exchange(), that thread does all this instead, and first completes the frames that
+  // it has begun, for at most 20 ms.
   void end(const Goodbye& goodbye);
 
  private:
