@@ -26,15 +26,15 @@ absl::Status check_assignment(const cluster::Assignment& assignment);
 
 bool spans_hosts(const cluster::Assignment& assignment);
 
-// For each rank the number of its host. The numbers of ranks of one host are equal.
+// The host number of each rank. Ranks on the same host have equal numbers.
 std::vector<int> hosts_of(const cluster::Assignment& assignment);
 
 // The number of ranks that share this rank's memory: the ranks on the same device of the same host,
 // or all ranks if the assignment lacks hosts or devices.
 int ranks_here(const cluster::Assignment& assignment);
 
-// Opens the checkpoint's files and reads their headers, no weights. Reports to `progress`, which
-// may be null.
+// Opens the checkpoint's files and reads their headers, but no weights. Reports to `progress`,
+// which may be null.
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, Progress* progress);
 
 // The SHA-256 of WeightSource::stamp() as 64 hexadecimal digits. Two stamps are equal if this
@@ -42,7 +42,7 @@ absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, 
 absl::StatusOr<std::string> source_stamp(const WeightSource& source);
 
 // Identifies the source of weights at the time when they are loaded. Each field is the SHA-256 of
-// WeightSource's text of that name, as 64 hexadecimal digits.
+// the text that WeightSource's function of the same name returns, as 64 hexadecimal digits.
 struct SourceMark {
   std::string stamp;       // See source_stamp().
   std::string contents;    // Equal if two processes read the same weights, on any hosts.

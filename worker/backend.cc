@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kProofMs = 20'000;
 
-// N of "cuda:N", -1 if it has another form.
+// The N of "cuda:N"; -1 if `device` has another form.
 int gpu_index(const std::string& device) {
   int index = -1;
   if (!device.starts_with("cuda:")) return -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that a rank computes on, and the kernels whose operands are there.
+// The device that a rank computes on, and the kernels that take operands on that device.
 #pragma once
 
 #include <memory>
@@ -21,12 +21,13 @@ struct Backend {
   std::unique_ptr<Device> device;
   std::span<const KernelEntry> kernels;
   Isa isa = Isa::kPortable;  // The best instruction set that kernels may require.
-  // The kernels promise the bits of this class; the program says which class it needs.
+  // The numeric class, which defines the bits of the kernels' results. A program names the class
+  // that it needs.
   std::string numeric_class = kCpuClass;
-  // Weights and buffers leave some of the memory free. KV pages take this part of it by default.
+  // By default, KV pages take this part of the memory that weights and buffers leave free.
   double memory_fraction = 0.8;
-  // Before a worker counts pages, it runs a step with each of these numbers of rows: see warm_up().
-  // Empty: the first use of a kernel costs no more than later ones.
+  // Before a worker counts KV pages, it runs one step for each of these numbers of rows: see
+  // warm_up(). Empty if the first use of a kernel costs no more than later uses.
   std::vector<int64_t> warm_up_rows = {};
   bool check_each_kernel = false;  // See Executor.
   bool graphs = false;             // See StepGraphs; not together with check_each_kernel.

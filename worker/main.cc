@@ -48,8 +48,9 @@ void spread_memory(const std::vector<int>& processors) {
   }
 }
 
-// Measures the read rate while the worker prepares to join. It is 0, not measured, with --speed, on
-// a GPU, and for launched workers: these are all equal, and often must replace a lost rank quickly.
+// Measures the read rate while the worker prepares to join. The result is 0 (not measured) with
+// --speed, on a GPU, and for launched workers, which are all equally fast and often must replace a
+// lost rank quickly.
 std::shared_future<double> start_measuring(const WorkerProcessOptions& options,
                                            const Backend& backend) {
   if (options.parent_pid != 0 || options.speed > 0 || !backend.device->is_host()) {
@@ -143,8 +144,8 @@ absl::StatusOr<std::unique_ptr<DataPort>> open_data_port(const WorkerProcessOpti
 
 namespace {
 
-// A worker never joins without the data port that its peers need. False: `why` says why it cannot
-// be opened yet.
+// A worker never joins without the data port that its peers need. False: `why` says why the port
+// cannot be opened yet.
 absl::StatusOr<bool> has_data_port(WorkerProcessOptions* options, std::unique_ptr<DataPort>* port,
                                    std::string* why) {
   if (*port != nullptr) return true;

@@ -32,9 +32,9 @@ struct WorkerProcessOptions {
   double speed = 0;         // The value of --speed, in any unit; 0: none.
   // Distinguishes hosts that share a kernel; "": only namespaces and users distinguish them.
   std::string host_name = {};
-  // The port where ranks of other hosts connect: "10.0.0.2:50053" or "off". "": with `tls` or
-  // `insecure`, a free port at the address by which this worker reaches the coordinator, unless
-  // that is a loopback address; else no port.
+  // The port where ranks of other hosts connect: "10.0.0.2:50053" or "off". "": if `tls` or
+  // `insecure` is given, a free port at the address by which this worker reaches the coordinator.
+  // There is no port if neither is given, or if that address is a loopback address.
   std::string data_listen = {};
   std::vector<std::string> insecure = {};  // "cluster": data ports need no TLS.
   std::string health = "off";              // "HOST:PORT" for probes, or "off".

@@ -16,7 +16,7 @@ struct alignas(64) Progress {
   std::atomic<int64_t> bytes_loaded{0};
   std::atomic<int64_t> bytes_to_load{0};
   // Instructions completed since the epoch's first step. Ranks that are at the same instruction of
-  // the same step have the same number. One thread writes it. On a GPU, which only queues kernels,
+  // the same step have the same number. One thread writes it. On a GPU kernels are only queued, so
   // the number changes only at collectives and at the end of a step.
   std::atomic<uint64_t> instructions{0};
   // True in a collective, or while meeting the other ranks.

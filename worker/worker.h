@@ -45,7 +45,7 @@ struct WorkerOptions {
   int64_t memory_free_bytes = 0;
   // Weights of an earlier program; what the new program can reuse is not read again. They are freed
   // after the worker has loaded, or before it loads if they have another source or there is no
-  // memory for both. Null: there are none.
+  // memory for the old and the new weights together. Null: there are none.
   std::unique_ptr<RetainedWeights>* retained = nullptr;
 };
 
@@ -72,12 +72,12 @@ class Worker {
   // The number of KV pages that fit, and of sequences whose state blocks fit with them.
   int64_t pages_possible() const { return room_.pages; }
   int64_t sequences_possible() const { return room_.sequences; }
-  // Allocates the KV pages, whose ids in Steps are below `pages`, and all state blocks. Called once
-  // per epoch, before its first step.
+  // Allocates the KV pages with ids 0 to `pages` - 1, and all state blocks. Called once per epoch,
+  // before its first step.
   absl::Status start(int64_t pages);
 
-  // Frees the pages of an epoch that is over. Called before the ranks of the next epoch meet: each
-  // of them then counts the free memory.
+  // Frees the pages of an epoch that is over. Called before the ranks of the next epoch meet, since
+  // each of them counts the free memory then.
   void drop_pages();
   // A new epoch with the same program: weights stay, pages are dropped and counted again from
   // `assignment`, and start() must be called again. Linears keep their kernels, so the caller
@@ -131,7 +131,7 @@ class Worker {
   std::vector<std::string> kernels_;
   std::unique_ptr<Executor> executor_;
   Progress* progress_;
-  std::optional<State> state_;  // Like tables_: from start() to the epoch's end.
+  std::optional<State> state_;  // Like tables_, set from start() to the epoch's end.
   std::optional<PageTables> tables_;
   StateRoom room_;
   std::vector<OperatorTime> operators_;  // Times in the last step, if it was traced.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages by which two ranks of different hosts prove to each other that they belong to one
-// epoch, and the checks of them; data_port.h has their order. Sizes are fixed, so that a side never
-// reads more than it expects. This file has no socket, only channels of bytes.
+// epoch, and the checks of these messages; data_port.h shows their order. Sizes are fixed, so that
+// a side never reads more than it expects. This file has no socket, only channels of bytes.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ class Arriving {
   size_t received_ = 0;
 };
 
-// Receives what has arrived of a message, and no byte after it.
+// Receives those bytes of a message that have arrived, and no byte beyond the message.
 template <typename Message>
 absl::Status receive(DataChannel& channel, Arriving<Message>& message) {
   const iovec rest{.iov_base = message.next(), .iov_len = message.missing()};

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Positions of the sequences: at the edges of blocks of 64 keys and of splits of 256.
+// Lengths of the sequences: at the edges of blocks of 64 keys and of splits of 256.
 constexpr int64_t kLengths[] = {1, 17, 64, 65, 256, 257, 520};
 constexpr int64_t kRows = std::size(kLengths);
 constexpr int64_t kTimedNs = 20'000'000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trial of one attention kernel with one instruction's attributes, on the device that will run
-// it: one row for each of some sequences, short and long. Pages and operands hold numbers of
-// trial_x(). The kernel must have the bits of the table's last one.
+// it. Several sequences, short and long, have one row each. Pages and operands hold numbers of
+// trial_x(). The outputs must have the same bits as those of the table's last attention kernel.
 #pragma once
 
 #include <memory>

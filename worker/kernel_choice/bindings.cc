@@ -35,7 +35,7 @@ absl::Status note_weights(const Program& program, const Instruction& instruction
   return absl::OkStatus();
 }
 
-// Only GPU kernels round their outputs, if the operator's row allows it.
+// Only GPU kernels round their outputs, and only if the operator's schema allows it.
 absl::Status check_rounding(const Program& program, int index, const Backend& backend) {
   const Instruction& instruction = program.instructions(index);
   const OperatorSchema& schema = schema_of(op_of(instruction));

@@ -27,8 +27,8 @@ struct Bindings {
 
 // kFailedPrecondition names an operator and the types for which there is no kernel, or what a
 // kernel requires of the attributes. The program has passed validate(). `chosen` has one kernel per
-// instruction, or is empty. The first kernel of the table is used for an instruction with null, and
-// for all if it is empty.
+// instruction, or is empty. An instruction whose entry is null gets the first kernel of the table;
+// so do all instructions if `chosen` is empty.
 absl::StatusOr<Bindings> bind(const program::Program& program, const Backend& backend,
                               std::span<const KernelEntry* const> chosen = {});
 

@@ -4,8 +4,8 @@
 //
 // x is drawn from [-1, 1], symmetric and independent, so by Hoeffding's inequality a sum of any
 // products x_k * w_k exceeds t * |w| with a probability of at most 2 exp(-t^2 / 2): for t = 9 none
-// of 10^12 sums does. Products of two 16-bit numbers, codes times scales too, are exact in float32;
-// those of float32 are rounded together with the sum, by fma.
+// of 10^12 sums does. Products of two 16-bit numbers are exact in float32, and so are codes times
+// scales. Products of two float32 numbers are rounded together with the sum, by fma.
 //
 //   plain kernel: K sums in order, each rounded by u of itself:      K * u * t * |w|
 //   any other order in float32:                                      the same
@@ -19,9 +19,9 @@
 // which is packed, but measured: the mean square of the plain kernel's outputs is |w|^2 / 3. With
 // 64 rows or more the measured |w| is off by less than half.
 //
-// A trial of gated_linear compares the product of two sums. The plain kernel gives them as a and b;
-// with bounds A and B of their differences the product is off by at most P = |a| B + |b| A + A B,
-// and by 3 u (P + |a b|) for rounding on both sides.
+// A trial of gated_linear compares the product of two sums. The plain kernel computes these sums as
+// a and b. If another kernel's sums differ from them by at most A and B, its product differs by at
+// most P = |a| B + |b| A + A B, plus 3 u (P + |a b|) for rounding on both sides.
 #include "worker/kernel_choice/error_bound.h"
 
 #include <fmt/format.h>

@@ -17,7 +17,7 @@ struct LinearShape {
   int64_t cols = 0;  // Columns of the product: the weight's rows.
   int64_t depth = 0;
   bool bias = false;
-  Op op = Op::kLinear;  // Or kGatedLinear; or an attention: columns of all heads, and of one.
+  Op op = Op::kLinear;  // For an attention, cols is for all heads, and depth for one head.
   auto operator<=>(const LinearShape&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 std::string text_of(const LinearShape& shape);  // "linear bf16 [14336, 4096] with bias".

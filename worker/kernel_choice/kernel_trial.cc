@@ -80,7 +80,7 @@ KernelArgs ShapeTrials::args(const KernelEntry& kernel, const Weights& weights, 
   KernelArgs args;
   args.in[0] = {x_.data(), rows, shape_.depth, shape_.depth, shape_.x};
   args.in[1] = weights.view(0);
-  args.in[1].rows = cols;  // No layout of the first rows depends on later rows.
+  args.in[1].rows = cols;  // In every layout, the first rows do not depend on later rows.
   if (shape_.bias) args.in[2] = {bias_.data(), 1, cols, cols, DType::kF32};
   args.out[0] = {out_.data(), rows, out_cols, out_cols, DType::kF32};
   if (gated) args.attrs = MapAttrs{.function = Function::kScale, .factor = 1};
@@ -204,7 +204,7 @@ ShapeTrials::Worst ShapeTrials::compare(const Outputs& found, const Outputs& sum
   });
 }
 
-// Its error is 1 if a bit differs, else 0.
+// Worst::error is 1 if a bit differs, else 0.
 ShapeTrials::Worst ShapeTrials::compare_bits(const Outputs& found, const Outputs& whole) const {
   return worst_of(std::min(found.rows, whole.rows), [&](int64_t row) {
     for (int64_t col = 0; col < found.cols; ++col) {

@@ -28,7 +28,7 @@ namespace lockstep {
 enum class Verdict : uint8_t { kUnproven, kProven, kRefused };
 
 // The result for one number of rows. `ns` is the mean time of a call when several are queued; 0:
-// not measured. `error` is the largest one, as a multiple of its bound.
+// not measured. `error` is the largest error of an output, as a multiple of its bound.
 struct TriedRows {
   int64_t rows = 0;
   int64_t cols = 0;

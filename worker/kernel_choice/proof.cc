@@ -62,8 +62,8 @@ std::map<LinearShape, int> shapes_of(const Program& program) {
   return shapes;
 }
 
-// Attention over bfloat16 pages on a device, which has several kernels with the same bits. A rank
-// may have no heads.
+// The shape of an attention over bfloat16 pages on a GPU: for these there are several kernels with
+// the same bits. Nullopt for any other instruction, and if this rank has no heads.
 std::optional<LinearShape> attention_of(const Program& program, const Backend& backend,
                                         const Instruction& instruction) {
   const Op op = op_of(instruction);

@@ -10,8 +10,9 @@
 // 5 %. A shape that was not tried in time is computed by a kernel that was proven at another shape
 // of this program and refused at none; if there is none, by the plain kernel.
 //
-// Attention over bfloat16 pages on a device has kernels with the same bits. So each rank chooses by
-// time, in every class; a kernel with other bits than the table's last one is refused.
+// For attention over bfloat16 pages on a GPU there are several kernels with the same bits. So each
+// rank chooses by time, in every class; a kernel with other bits than the table's last one is
+// refused.
 #pragma once
 
 #include <atomic>
@@ -58,8 +59,9 @@ absl::Status prove(const program::Program& program, const Backend& backend,
 // Lines for the log: a warning for each kernel that is refused, and one for all that are unproven.
 std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms);
 
-// The kernel of each instruction; null: it is no linear. `wanted`, one per linear, are the kernels
-// that the group agreed on; empty: this rank chooses. kFailedPrecondition: there is no such kernel.
+// The kernel of each instruction; null: no proof chooses its kernel. `wanted`, one per linear, are
+// the kernels that the group agreed on; empty: this rank chooses. kFailedPrecondition: there is no
+// such kernel.
 absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     const program::Program& program, const Backend& backend, const Proof& proof,
     std::span<const std::string> wanted = {});

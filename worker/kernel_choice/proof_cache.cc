@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line with magic, version, key and checksum, then JSON, written under another name and renamed.
-// A process that a kernel kills cannot report it. So the file records the start of each trial, and
-// the next process counts the trials that were started and not ended. The second such trial refuses
-// the kernel: at the first one a user may have ended the process.
+// The file has one line with magic, version, key and checksum, then JSON. It is written under
+// another name and then renamed. A process that a kernel kills cannot report that. So the file
+// records the start of each trial, and the next process counts the trials that were started and not
+// ended. The kernel is refused after the second such trial: in the first one a user may have ended
+// the process.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <elf.h>
@@ -36,7 +37,7 @@ constexpr const char* kProofSuffix = ".lockstep-proof";
 constexpr int64_t kMaxProofBytes = int64_t{16} << 20;
 constexpr int kMaxEnds = 2;
 
-// The linker's identifier of this binary, which changes with every byte of it; "" without one.
+// The linker's identifier of this binary, which changes with every byte of it; "" if there is none.
 std::string build_id() {
   std::string id;
   dl_iterate_phdr(

@@ -2,7 +2,7 @@
 // The proof for a device, in a file that the next start reads: <key>.lockstep-proof in the folder
 // of packed weights. The key covers all that a proof depends on: the GPU, its driver, the numeric
 // class with the library's version, this build, and the program's shapes. A file that is
-// incomplete, or another user's, is ignored. Errors are one line of the log.
+// incomplete, or another user's, is ignored. An error is only logged, in one line.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof (proof.h) when a worker loads: reads the file of earlier proofs, tries the other kernels on
-// the device, chooses the kernels, and logs the result.
+// Proof (proof.h) when a worker loads: reads the file of earlier proofs, tries on the device those
+// kernels that the file lacks, chooses the kernels, and logs the result.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ absl::StatusOr<Bindings> bind_proven(const program::Program& program, const Back
                                      const ProvenOptions& options,
                                      std::vector<std::string>* kernels);
 
-// True if linears with these texts, as from kernels_text(), have the kernels `wanted` that the
-// group agreed on, or if the group agreed on none.
+// True if the linears that `text` (from kernels_text()) describes use the kernels `wanted`, which
+// the group agreed on. True, too, if the group agreed on none.
 bool computes_as(std::span<const std::string> text, std::span<const std::string> wanted);
 
 }  // namespace lockstep

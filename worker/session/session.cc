@@ -188,7 +188,7 @@ void Session::send_heartbeats() {
   }
 }
 
-// Also sends what other threads add meanwhile.
+// Sends all messages in outbox_, and those that other threads add meanwhile.
 void Session::write_out() {
   const MutexLock write(&write_mutex_);
   while (true) {
@@ -228,7 +228,7 @@ WorkResult Session::perform(const Work& work) {
   absl::StatusOr<WorkResult> result = try_perform(work);
   if (result.ok()) return *std::move(result);
   WorkResult failed{.status = result.status()};
-  // A fault of a device lasts until its process ends: the next process can use the device again.
+  // A fault of a device lasts until this process ends: the next process can use the device again.
   if (const char* fault = backend_.device->synchronize(); fault != nullptr) {
     failed.device = device_status(fault, *backend_.device);
   }
@@ -283,7 +283,7 @@ absl::Status check_shared_bytes(const program::Program& program, int64_t memory_
 }
 
 // True if there is memory for the old and the new weights of all ranks on this device at the same
-// time. Ranks on a GPU never have both.
+// time. Ranks on a GPU never keep the old weights while they load.
 bool has_room_beside(const cluster::Assignment& assignment, const Backend& backend) {
   if (!backend.device->is_host()) return false;
   int64_t bytes = 0;

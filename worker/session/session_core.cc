@@ -257,7 +257,8 @@ void SessionCore::give_up(int64_t now, const Running& done, const WorkResult& re
   hang_up(now, kHangUpMs, result.device);
 }
 
-// Cancelling a call drops messages in flight, so the coordinator must receive them before that.
+// Ending the call would drop messages in flight, so the coordinator first gets time to receive
+// them.
 void SessionCore::hang_up(int64_t now, int64_t patience_ms, absl::Status why) {
   actions_.push_back(FinishSending{});
   ending_ = std::move(why);
@@ -298,7 +299,7 @@ bool SessionCore::ready() const {
 
 // --- Unrequested messages
 
-// Until this epoch's assignment was checked, counters still have the last epoch's values.
+// Until this epoch's assignment is checked, counters still have the last epoch's values.
 uint64_t SessionCore::progress(const HeartbeatStats& heartbeat_stats) const {
   if (phase_ == Phase::kStarted) return kStepsProgress + heartbeat_stats.instructions;
   const bool waits_for_preload = phase_ == Phase::kChecking && preload_runs();

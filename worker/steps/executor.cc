@@ -193,7 +193,7 @@ absl::Status Executor::place_tables() {
   return device_status(device_.synchronize(), device_);
 }
 
-// Sets all except the values' addresses.
+// Sets everything in `call` except the addresses of values.
 void Executor::connect(const Instruction& instruction, const Weights& weights, Call& call) {
   for (int i = 0; i < instruction.inputs_size(); ++i) {
     const program::Operand& operand = instruction.inputs(i);

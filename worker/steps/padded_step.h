@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// The maximum of rows of a padded step: padding does not make larger steps faster.
+// The maximum number of rows of a padded step: padding does not make larger steps faster.
 inline constexpr int64_t kMaxPaddedRows = 256;
 // The bucket of `rows`: 1, 2, 4 ... 64, then multiples of 64; less than twice `rows`, and at most
 // `max`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of steps by kernel. Always on: an operator costs one reading of the clock and a few
-// additions. Only the thread that runs steps uses it.
+// The time of steps by kernel. It is always on: per operator it costs one reading of the clock and
+// a few additions. Only the thread that runs steps uses it.
 #pragma once
 
 #include <cstdint>

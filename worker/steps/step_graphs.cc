@@ -21,7 +21,8 @@ namespace {
 
 using program::Program;
 
-// Each shape takes memory of the driver. Before one more is added, all are dropped.
+// Each shape takes memory of the driver. Before a shape would exceed this number, all earlier ones
+// are dropped.
 constexpr size_t kMaxShapes = 64;
 
 static_assert(std::has_unique_object_representations_v<StepView>);

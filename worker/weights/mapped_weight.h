@@ -19,9 +19,9 @@ struct MappedWeight {
   MappedFile file;
 };
 
-// The embeddings that the file stores exactly as their kernel reads them. They are no longer `used`
-// in the bindings: no memory is planned for them and nothing is loaded. An embedding that cannot be
-// mapped is loaded into memory, and a log line says so.
+// Maps the embeddings that the file stores exactly as their kernel reads them. Clears their `used`
+// in the bindings, so that no memory is planned for them and nothing is loaded. An embedding that
+// cannot be mapped is loaded into memory, and a log line says so.
 std::vector<MappedWeight> map_embeddings(const program::Program& program,
                                          const WeightSource& source, Bindings* bindings);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A weight in memory is panels of kPackRows rows, one after the other, matrix after matrix: a panel
-// depends only on its rows.
+// In memory a weight consists of panels of kPackRows rows, matrix after matrix. The bytes of a
+// panel depend only on its own rows.
 #pragma once
 
 #include <algorithm>

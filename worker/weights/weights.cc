@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // All weights are in one piece of memory. A thread reads a block of rows as float32 into its
 // buffer, quantizes it there if the weight is quantized, and packs it, so a weight is never in
-// memory twice. For a GPU, a thread packs a block as if it were a separate weight into one of two
-// staging buffers, which is copied to the device while the thread fills the other. Packed rows are
-// stored one after the other, so a block packed alone has the bytes that it has within its weight.
+// memory twice. For a GPU, a thread packs each block into one of two staging buffers, as if the
+// block were a separate weight. That buffer is copied to the device while the thread fills the
+// other. Packed rows are stored one after the other, so a block packed alone has the bytes that it
+// has within its weight.
 #include "worker/weights/weights.h"
 
 #include <spdlog/spdlog.h>
@@ -28,7 +29,7 @@ using program::Program;
 using program::Weight;
 
 constexpr int64_t kBlockFloats = 1 << 20;
-// A block of a transposed weight reads all rows of its source: so it should be large.
+// Loading a block of a transposed weight reads all rows of its source, so such blocks are large.
 constexpr int64_t kTransposedRows = 512;
 
 int64_t add_saturating(int64_t a, int64_t b) {

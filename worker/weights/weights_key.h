@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name of a rank's packed weights: it differs whenever their bytes could.
+// The name of a rank's packed weights: it is different whenever their bytes could be different.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ inline constexpr int kPackingVersion = 1;
 std::string sha256(const std::string& text);
 
 // SHA-256 of the weights' source, their recipes, the kernels that pack them, and the packed bytes
-// of small weights. A source's contents are a sample, which may miss rows that a fine-tune changed,
-// so the times at which its files were written are included.
+// of small weights. SourceMark::contents covers only a sample of the files, which may miss rows
+// that a fine-tune changed. So the key also includes SourceMark::written_at.
 absl::StatusOr<std::string> weights_key(const program::Program& program, const Bindings& bindings,
                                         const SourceMark& source);
 
