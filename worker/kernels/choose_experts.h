@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the experts of a row by their keys, with the same steps on every back end. Among equal
-// keys the expert with the lower number is chosen. If the first expert that is left has a NaN key,
-// it is chosen, so that there are always as many experts as needed. Internal linkage, since files
-// of every ISA include it.
+// keys the expert with the lower number is chosen. No key is above a NaN key: if the first expert
+// that can still be chosen has a NaN key, it is chosen next. So there are always as many experts as
+// needed. Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"
@@ -66,7 +66,8 @@ struct RouteRow {
 // The chosen weights are divided by their sum plus this: the sum of sigmoids may be 0.
 constexpr float kMinSum = 1e-20f;
 
-// Writes the chosen experts, ascending, to ids and weights that are `stride` elements apart.
+// Writes the ids of the chosen experts, ascending, and their weights. Ids are `id_stride` elements
+// apart, weights `stride` elements.
 [[maybe_unused, gnu::always_inline]] constexpr void list_chosen(const RouteAttrs& attrs,
                                                                 int64_t count, const RouteRow& row,
                                                                 int32_t* ids, int64_t id_stride,

@@ -117,15 +117,15 @@ KernelCost conv_cost(const KernelArgs& args) {
           .flops = 2 * args.attrs.conv().taps * x.rows * x.cols};
 }
 
-// S is scaled, multiplied by k, changed, and multiplied by q.
+// The state S is scaled, multiplied by k, changed, and multiplied by q.
 KernelCost delta_rule_cost(const KernelArgs& args) {
   const RecurrenceAttrs& attrs = args.attrs.recurrence();
   return {.bytes = operand_bytes(args) + moved_block_bytes(args),
           .flops = 7 * args.in[0].rows * attrs.heads * attrs.k_dim * attrs.v_dim};
 }
 
-// S decays, k * v is added, and S is multiplied by q. With operands a and b, S is also multiplied
-// by a, and the product times b is added.
+// The state S decays, k * v is added, and S is multiplied by q. With operands a and b, S is also
+// multiplied by a, and the product times b is added.
 KernelCost recurrence_cost(const KernelArgs& args) {
   const RecurrenceAttrs& attrs = args.attrs.recurrence();
   const int64_t each = args.in[4].data == nullptr ? 5 : 9;

@@ -43,7 +43,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Distinguishes it from the host's other devices; "" for the host itself.
+  // Distinguishes this device from the host's other devices; "" for the host itself.
   virtual std::string address() const { return ""; }
   // The chip and the versions of libraries: kernels' bits depend on these and on the kernels'
   // sources only. "" for the host.

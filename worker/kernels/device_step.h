@@ -2,7 +2,7 @@
 // A step on a device. The executor's StepView has arrays in host memory. A device's kernels get a
 // StepView whose arrays are all in device memory, copies of the requests (OutputSpec) included.
 // Everything is in one buffer: one copy from staging memory brings it in before the first kernel.
-// After the last kernel, copies bring requests and answers out.
+// After the last kernel, copies bring requests and answers back to the host.
 //
 //   DeviceStep on_device(device, sizes);          // When the program is loaded.
 //   StepView* view = on_device.take(step);        // Queued before the kernels.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of kernels' host code to users: choices that cost speed or change bits, once each.
+// How kernels' host code reports to users: each choice that costs speed or changes bits is reported
+// once.
 #pragma once
 
 #include <string>

@@ -207,8 +207,9 @@ void attend_rows(const AttentionJob<F>& job, Queries<F>& all, int64_t begin, int
   }
 }
 
-// Used if a step has few (row, KV head) pairs per thread. The parts of a row's keys are distributed
-// over threads, a batch at a time. Each part has its own sums, which are then merged in order.
+// Used if a step has few (row, KV head) pairs per thread. Then the parts of a row's keys are
+// distributed over threads, a batch of parts at a time. Each part has its own sums, which are then
+// merged in order.
 template <typename F>
 struct SharedParts {
   const AttentionJob<F>& job;

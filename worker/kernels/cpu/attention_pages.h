@@ -58,8 +58,8 @@ struct VisibleKeys {
   int64_t last;
   typename F::Element* values;  // Null if values are not in the keys.
 
-  // A chunk that no query sees may be in a page that is already freed. In its place the block has
-  // the address of a chunk that is seen.
+  // A chunk that no query sees may be in a page that is already freed. The block has the address of
+  // a seen chunk in place of it.
   KeyBlock<F> block(int64_t begin) const {
     KeyBlock<F> found;
     found.v_stride = job.v_stride;
@@ -82,7 +82,7 @@ struct VisibleKeys {
   }
 };
 
-// Stores a key or a value of `dim` columns in its slot; at(d) is the place of column d.
+// Stores a key or a value of `dim` columns in its slot; at(d) is the index of column d in `to`.
 template <typename F, typename At>
 float store_row(const float* x, int64_t dim, int64_t padded, typename F::Element* to,
                 const At& at) {

@@ -13,17 +13,17 @@ namespace {
 // batch.
 constexpr int64_t kKeyBlock = 128;
 // A query is one head of one row; a task is some queries of one KV head: at most kTaskQueries, or
-// all of one row if these are more. The scratch of a thread has for each query of a task: its copy,
-// sums over the current part of the keys, sums over all parts before, and five numbers. It has the
-// scores and weights of one block for a tile of queries. If values are in keys, it also has the
-// values of one block.
+// all of one row if these are more. A thread's scratch has, for each query of a task: a copy of the
+// query, its sums over the current part of the keys, its sums over all parts before, and five
+// numbers. The scratch also has the scores and weights of one block for a tile of queries and, if
+// values are in keys, the values of one block.
 constexpr int64_t kTaskQueries = 64;
 constexpr int64_t kMaxTileQueries = 8;
 
 [[maybe_unused, gnu::always_inline]] inline int64_t padded_dim(int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
-// The bytes of one KV head's keys or values at 16 positions, with int8's scales.
+// The bytes of one KV head's keys or values at 16 positions, including the scales if they are int8.
 constexpr int64_t kKvChunk = 16;
 [[maybe_unused, gnu::always_inline]] inline int64_t kv_part_bytes(int64_t dim, DType dtype) {
   const int64_t scales = dtype == DType::kI8 ? kKvChunk * 4 : 0;
@@ -41,7 +41,7 @@ constexpr int64_t kKvChunk = 16;
   return padded_dim(attrs.v_dim) + (attrs.values_in_keys ? 16 : 0);
 }
 
-// If there are few rows: the number of parts of keys per thread that are processed at a time.
+// If there are few rows, this many parts of keys per thread are processed at a time.
 constexpr int64_t kThreadPartials = 4;
 
 struct AttentionScratch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's two products, for a tile of queries of one KV head over one block of keys: QK scores
-// and the PV product. Each query's sums take its keys in order, independent of the tile.
+// and the PV product. Each query's sums add its keys in order, whatever other queries are in the
+// tile.
 #pragma once
 
 #include "worker/kernels/cpu/kv_format.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear: each head's columns of a row times the head's matrix. If the matrix is [in, out], a
-// sum is one fma after the other from 0, over the columns of x in order. If it is [out, in], a sum
-// is sixteen partial sums in the order of the columns, which the tree of vec.h then adds. A thread
-// reads a part of a head's matrix once for a few rows at a time. head_dot: the sum of x * y *
-// weight over each head, in sixteen partial sums as above, times v. join_heads, expand_heads:
-// copies.
+// head_linear: each head's columns of a row times the head's matrix. If the matrix is [in, out],
+// each output starts at 0 and adds the columns of x in order by fma. If it is [out, in], each
+// output has sixteen partial sums, in the order of the columns. These are then added in the order
+// of sum() in vec.h. A thread reads a part of a head's matrix once for a few rows at a time.
+// head_dot: the sum of x * y * weight over each head, in sixteen partial sums as above, times v.
+// join_heads, expand_heads: copies.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
@@ -19,7 +19,7 @@ struct HeadJob {
   const TensorView& x;
   const TensorView& out;
   int64_t x_dim;   // Columns of a head of x.
-  int64_t in_dim;  // How many of these, from the first on, are multiplied.
+  int64_t in_dim;  // The number of columns, from the first one, that are multiplied.
   int64_t out_dim;
   bool transposed;
   const float* weight;

@@ -23,7 +23,8 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Tasks per thread: a fast core helps a slow one, and each still reads long streams.
+// Tasks per thread: enough that a fast core takes over work from a slow one, and few enough that
+// each task still reads a long stream.
 constexpr int64_t kPiecesPerThread = 4;
 constexpr int64_t kChunkBytes = 17 << 10;  // Maximum of one panel's part of a chunk.
 constexpr int64_t kAheadBytes = 12 << 10;
@@ -218,8 +219,8 @@ Parts cut_rows(int64_t rows) {
   return {rows, count};
 }
 
-// One tile reads each part of a panel once, so K is not cut; but a format of tile instructions has
-// a limited buffer for unpacked weights.
+// A single tile reads each part of a panel once, so K is not cut for it. But a format of tile
+// instructions has a limited buffer for unpacked weights.
 template <typename Format>
 Parts cut_depth(int64_t units, int64_t tiles) {
   constexpr int64_t kUnitBytes = Format::kLayout.bytes;

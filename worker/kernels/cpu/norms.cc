@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is also an
 // output (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
-// (layer_norm); either of them over each head of a row (head_norm). A sum is sixteen partial sums,
-// each in the order of the columns, which the tree of vec.h then adds.
+// (layer_norm); either of them over each head of a row (head_norm). A sum has sixteen partial sums,
+// each in the order of the columns. These are then added in the order of sum() in vec.h.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"

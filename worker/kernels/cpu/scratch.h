@@ -37,8 +37,8 @@ struct RowValue {
          threads * linear_sum_bytes(rows);
 }
 
-// expert_linear: routes sorted by expert, in groups of at most kGroupRows rows of one expert.
-// The scratch begins with linear's for all routes. Then come the order of routes, the groups, and
+// expert_linear: routes sorted by expert, in groups of at most kGroupRows rows of one expert. The
+// scratch begins with that of linear for all routes. Then come the order of routes, the groups, and
 // the first row of each expert.
 constexpr int64_t kGroupRows = 512;
 struct ExpertGroup {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of threads that count themselves when they have done their part: the last one continues
-// with what all of them wrote.
+// Each block of threads counts itself when it has done its part. The last block continues with the
+// results of all of them.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"

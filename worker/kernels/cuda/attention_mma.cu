@@ -75,7 +75,8 @@ __device__ float update_softmax(const AttentionAttrs& attrs, const Pair& pair, i
 __device__ inline bool is_finite(BF16 x) { return (x.bits & 0x7f80) != 0x7f80; }
 
 // 0 times a value that is not finite would be NaN. So in a block with keys that some pairs do not
-// see, such values become zeros, and pairs that see one get NaN. All threads call it.
+// see, values that are not finite become zeros, and pairs that see such a value get NaN. All
+// threads call this function.
 template <int kDim, int kWarps>
 __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim, kWarps>& shared,
                              Softmax (&softmax)[2]) {

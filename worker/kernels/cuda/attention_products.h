@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of attention on tensor cores, in their one order, for kernels that divide the work
-// among warps in different ways: queries times a block of keys, probabilities, and probabilities
-// times a block of values. A warp has kPairs pairs: a lane's numbers are those of pairs lane / 4
-// and lane / 4 + 8.
+// The products of attention on tensor cores: queries times a block of keys, then probabilities
+// times a block of values. Kernels that divide the work among warps in different ways share these
+// functions, so all have one order of sums. A warp has kPairs pairs: a lane's numbers are those of
+// pairs lane / 4 and lane / 4 + 8.
 #pragma once
 
 #include "worker/kernels/cuda/attention_tile.h"

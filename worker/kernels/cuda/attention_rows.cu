@@ -98,7 +98,7 @@ __device__ Pair pair_at(const RowSplit& keys, const int32_t* heads, int32_t head
 }
 
 // A warp's scores of its block of keys, and the highest of each pair. The copies of the keys have
-// begun; those of the values begin when the keys were read.
+// begun; those of the values begin when the keys have been read.
 template <int kDim>
 __device__ void multiply_own(const TiledAttention& params, const RowSplit& keys,
                              const Pair (&pairs)[2], int warp, Shared<kDim>& shared,
@@ -121,7 +121,7 @@ __device__ void multiply_own(const TiledAttention& params, const RowSplit& keys,
   }
 }
 
-// The highest scores of a pair up to and with each block, in order.
+// For each block, in order: the highest score of a pair in all blocks up to this one.
 template <int kDim>
 __device__ void list_highest(const RowSplit& keys, const Shared<kDim>& shared, int pair,
                              float (&highest)[kWarps]) {

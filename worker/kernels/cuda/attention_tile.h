@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work of a block of threads of attention_mma.cu: a tile, some rows of one sequence with all
-// query heads of one KV head (blockIdx.y). Each pair of a row and a head is a row of the products.
+// The work of a block of threads of attention_mma.cu. It is a tile: some rows of one sequence, with
+// all query heads of one KV head (blockIdx.y). Each pair of a row and a head is a row of the
+// products.
 #pragma once
 
 #include <bit>
@@ -18,8 +19,8 @@ struct TiledAttention : AttentionParams {
   int64_t heads_at = 0;    // Offset of list_heads()'s result in shared memory.
 };
 
-// The tile's rows together see the keys first_key to last_key; every row sees the keys all_from to
-// all_to.
+// The tile's rows together see the keys first_key to last_key. Every one of its rows sees the keys
+// all_from to all_to.
 struct Tile {
   StepSequence sequence;
   int32_t first_row = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The best 64 of any number of keys: each warp of a block keeps the best of the keys that it gets,
 // then the warps' lists are merged. All keys differ and a larger one is better, so the result does
-// not depend on the warp that gets a key. 0 is no key.
+// not depend on which warp gets a key. 0 means no key.
 #pragma once
 
 #include <bit>
@@ -57,7 +57,7 @@ class BestKeys {
     if (count_ >= kBest) take();
   }
 
-  // All threads of the block call it, after their last add(). `best`, in shared memory, gets the
+  // All threads of the block call this after their last add(). `best`, in shared memory, gets the
   // best keys of all warps in descending order, then 0s. Ends with __syncthreads().
   template <int kWarps>
   __device__ void merge(Key* best) {

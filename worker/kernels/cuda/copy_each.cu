@@ -28,7 +28,8 @@ __global__ void copy_each_kernel(Copies copies) {
   for (int64_t i = threadIdx.x; i < units; i += blockDim.x) to[i] = from[i];
 }
 
-// The OR of all addresses, strides and row sizes: a power of two that divides it divides them all.
+// The OR of all addresses, strides and row sizes. A power of two that divides this number divides
+// them all.
 uint64_t odds_of(const RowCopy& copy) {
   return reinterpret_cast<uintptr_t>(copy.to) | reinterpret_cast<uintptr_t>(copy.from) |
          static_cast<uint64_t>(copy.to_stride | copy.from_stride | copy.row_bytes);

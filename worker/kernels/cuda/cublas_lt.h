@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt, opened when it is needed: nothing is linked. The functions that are used are declared
-// here as in CUDA 13, so that builds and tests without a toolkit have them. In a build with a
-// toolkit, linear_cublas.cc compares the constants with its header.
+// cuBLASLt, opened when it is needed: nothing is linked. The functions that we use are declared
+// here as in CUDA 13, so that builds and tests need no toolkit. In a build with a toolkit,
+// linear_cublas.cc compares the constants with its header.
 #pragma once
 
 #include <cstddef>

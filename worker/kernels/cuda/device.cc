@@ -27,7 +27,8 @@ std::string version_text(int version) {
 }
 
 // Events for marks: a mark reuses the event of the kEvents-th mark before it. A thread that still
-// waits for the older mark then waits for the newer one, which is later and therefore correct.
+// waits for the older mark then waits for the newer one. That is correct, since the newer mark is
+// reached later.
 constexpr int64_t kEvents = 64;
 
 class CudaGraph final : public CapturedQueue {
@@ -42,7 +43,7 @@ class CudaGraph final : public CapturedQueue {
   const char* replay() override {
     const cudaError_t error = cudaGraphLaunch(graph_, stream_);
     if (error == cudaSuccess) return nullptr;
-    static_cast<void>(cudaGetLastError());  // A failed device reports it again.
+    static_cast<void>(cudaGetLastError());  // Clears it; a failed device reports it again.
     return cudaGetErrorString(error);
   }
 

@@ -3,8 +3,9 @@
 // Block b of n blocks of threads processes the pieces b, b + n, b + 2n ..., and has its own
 // channel. For a piece it copies its rank's part into its slot, meets the same block of the other
 // ranks, and reads their slots. Sums are in rank order from 0, whichever rank adds and however data
-// is cut: the same bits on every rank and for any rows. A small sum may be combined with the
-// add_norm that reads it. Reads bypass stale caches: an acquire precedes every read of a slot.
+// is cut. So they have the same bits on every rank, and for any number of rows. A small sum may be
+// combined with the add_norm that reads it. Reads bypass stale caches: an acquire precedes every
+// read of a slot.
 #include "worker/kernels/cuda/exchange.h"
 #include "worker/kernels/cuda/norm_row.h"
 #include "worker/kernels/cuda/system_scope.h"
@@ -58,7 +59,7 @@ class Channel {
   // then.
   __device__ bool meet() {
     __shared__ uint32_t came[kMaxPeers];
-    __syncthreads();  // The slot is complete, and slots of the last meeting were read.
+    __syncthreads();  // The slot is complete; slots of the last meeting have been read.
     const auto peer = static_cast<int>(threadIdx.x);
     if (peer < group_.ranks) {
       store_release(&group_.memory[peer]->flags[blockIdx.x][group_.rank], number_);
@@ -170,10 +171,10 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(const __grid_constant_
   }
 }
 
-constexpr int kMaxNormThreads = 1024;  // Together they have a full slot, four floats each.
+constexpr int kMaxNormThreads = 1024;  // With four floats each, they hold a full slot.
 
 // A block sums whole rows, in as many exchanges as a row fills slots, and then computes the row's
-// norm. Only one block per multiprocessor, or registers would be too few.
+// norm. Only one block runs per multiprocessor: with two there would be too few registers.
 template <int kFloats>
 __global__ void __launch_bounds__(kMaxNormThreads, 1)
     reduce_norm_kernel(const __grid_constant__ PeerGroup group, TensorView x, TensorView part,

@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
   const ExpertTile tile = tiles[blockIdx.x];
   if (tile.rows == 0) return;
   Product product = experts;
-  product.function = Function::kNone;  // A constant: the code for pairs needs no registers.
+  product.function = Function::kNone;  // A constant, so no code for pairs takes registers.
   product.x.data = experts.x.row<uint16_t>(tile.begin);
   product.x.rows = tile.rows;
   product.to_row = order + tile.begin;
@@ -175,8 +175,8 @@ const char* expert_linear_f32(const KernelArgs& args) {
                 sorted.order, sorted.list, out.rows / x.rows);
 }
 
-// Tiles have as many rows as an expert has if all experts have equally many; the choice changes no
-// bit.
+// A tile has as many rows as each expert would have if routes were spread evenly. The choice
+// changes no bit.
 template <DType kWeight>
 const char* expert_linear_mma(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear and gated_linear on tensor cores. The shape alone chooses how they are cut into blocks,
-// which changes no bit. Tests request each way.
+// linear and gated_linear on tensor cores. The shape alone decides how a product is cut into
+// blocks, and no way to cut it changes a bit. Tests request each of the ways.
 #pragma once
 
 #include "worker/kernels/cuda/target.h"
@@ -8,7 +8,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 enum class MmaBlocks {
-  kStream8,  // 8 rows of x, over all of K; below, 16, 32 and 64 rows.
+  kStream8,  // Blocks of 8 rows of x over all of K. The next three have 16, 32 and 64 rows.
   kStream16,
   kStream32,
   kStream64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product for few rows: it takes as long as reading the weights. A warp reads kStripes stripes
-// of weights over one slice of K straight into registers, some units before it multiplies them, and
-// x from the cache. A block's warps have different slices of the same stripes, and add their sums
-// in shared memory.
+// The product for few rows, which takes as long as reading the weights. A warp processes kStripes
+// stripes of weights over one slice of K. It loads weights straight into registers, some units
+// before it multiplies them, and reads x from the cache. A block's warps have different slices of
+// the same stripes, and add their sums in shared memory.
 #pragma once
 
 #include "worker/kernels/cuda/streamed_slice.h"

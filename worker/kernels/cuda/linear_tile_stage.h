@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's tile of linear_tile.h: which one it is, and how its operands get into shared memory.
+// A block's tile of linear_tile.h: its place in the product, and how its operands get into shared
+// memory.
 #pragma once
 
 #include "worker/kernels/cuda/linear_product.h"
@@ -34,8 +35,8 @@ struct TileStage {
   }
 };
 
-// The tile of a block: weights are read once for kTileGroup tiles of rows, and rows stay in the
-// cache from one tile of columns to the next.
+// The place of a block's tile. Blocks are numbered so that weights are read once for kTileGroup
+// tiles of rows, and rows stay in the cache from one tile of columns to the next.
 struct TilePlace {
   int first_stripe;
   int64_t first_row;
@@ -58,7 +59,8 @@ __device__ void fill_stage(const Product& product, const TilePlace& place, int u
   using Bytes = device::FragmentBytes<kWeight>;
   using Stage = TileStage<kWeight>;
   constexpr int kPieces = Stage::kUnit / 16, kRowPieces = Stage::kRow / 16;
-  // Even: the rows of a thread are all even or all odd, so their halves have the same order.
+  // kRows is even, so the rows of one thread are all even or all odd, and their halves have the
+  // same order.
   constexpr int kRows = kTileThreads / kRowPieces;
   const int thread = static_cast<int>(threadIdx.x);
   const int left = product.stripes() - place.first_stripe;

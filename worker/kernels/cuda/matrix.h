@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a matrix as float32, or rounded once to bfloat16: stored as numbers, or as codes and
-// scales (quantized_rows.h).
+// Reads elements of a matrix as float32, or rounded once to bfloat16. The matrix is stored as
+// numbers, or as codes and scales (quantized_rows.h).
 #pragma once
 
 #include "worker/kernels/cuda/mma.h"

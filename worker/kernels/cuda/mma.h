@@ -23,7 +23,7 @@ inline constexpr shim::Format kFormat{.widen = [](uint16_t bits) { return widen(
                                       .min_exponent = std::is_same_v<T, BF16> ? -126 : -14};
 #endif
 
-// C += A * B. Products are exact, their sum is float32. A GPU aligns the 17 numbers of a sum and
+// C += A * B. Products are exact; their sum is a float32. A GPU aligns the 17 numbers of a sum and
 // truncates them; how it does this differs between kinds of GPUs. The shim computes the bits of
 // compute capability 9.0.
 template <typename T>

@@ -17,8 +17,8 @@ __device__ const float* own_part(const TensorView& weight, const TensorView& x, 
   return weight.row<float>(0) + (weight.cols == x.cols ? begin : 0);
 }
 
-// A thread's columns of a chunk of a row: number j is column first + j * kThreads. Columns after
-// the row are zeros, and `absent` if there is no row.
+// A thread's columns of a chunk of a row: number j is column first + j * kThreads. Columns beyond
+// the row's width are zeros. If `row` is null, all columns are `absent`.
 template <int kThreads, int kEach>
 struct Columns {
   static constexpr int64_t kChunk = int64_t{kThreads} * kEach;

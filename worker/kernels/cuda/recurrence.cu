@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A state that decays and grows, row by row, computed as in cpu/recurrence.cc and with its bits:
-// for each value head, S = decay * S + b * (a^T S) + k * v^T; out = q^T S, with S after the row or
-// before it. There is one block per sequence and head. A thread processes one column of S through
-// all rows.
+// for each value head, S = decay * S + b * (a^T S) + k * v^T; out = q^T S, where S is the state
+// after this row, or the one before it. There is one block per sequence and head. A thread
+// processes one column of S through all rows.
 #include "worker/kernels/cuda/scalar.h"
 
 namespace lockstep::LOCKSTEP_TARGET {

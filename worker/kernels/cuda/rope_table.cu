@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r] = cos | sin of inv_freq[i] * position of r, times factor; inv_freq depends on the
-// sequence's rope_length. The angle is a float32 product, as in transformers; cos and sin are
-// those of that float. The bits are the CPU's.
+// sequence's rope_length. The angle is a product rounded to float32, as in transformers; cos and
+// sin are those of the rounded angle. The bits are the CPU's.
 #include "base/numbers/exact.h"
 #include "worker/kernels/cuda/scalar.h"
 

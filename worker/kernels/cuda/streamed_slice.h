@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One warp's work in linear_stream.h: kStripes stripes of the weights over one slice of K, times
-// kTiles times eight rows of x.
+// kTiles * 8 rows of x.
 #pragma once
 
 #include "worker/kernels/cuda/linear_product.h"

@@ -41,7 +41,8 @@ __device__ inline std::byte* dynamic_shared() {
 #endif
 }
 
-// For each row a block per kRowThreads columns, at most 64; threads stride over the columns left.
+// For each row, one block per kRowThreads columns, but at most 64 blocks; threads stride over the
+// remaining columns.
 inline constexpr int kRowThreads = 256;
 inline Grid row_grid(int64_t rows, int64_t cols) {
   const int64_t blocks = (cols + kRowThreads - 1) / kRowThreads;

@@ -167,8 +167,8 @@ __device__ Part load_part(const OutputTask& output, int64_t block) {
   return part;
 }
 
-// The best key of a slice by edited logit plus noise. The noise itself is computed only for those
-// that may win by its bounds. Rounding keeps the order of sums, and NaN may always win.
+// The best key of a slice by edited logit plus noise. The noise itself is computed only for tokens
+// that may win according to its bounds. Rounding keeps the order of sums, and NaN may always win.
 __device__ Key noisy_winner(const OutputTask& output, const Part& part) {
   const OutputSpec& request = output.request;
   NoiseBounds bounds[kEach] = {};
@@ -281,7 +281,8 @@ __device__ Key own_block(const SelectMemory& memory, int number) {
   return memory.blocks[threadIdx.x / kWarp * kWarpBlocks + number];
 }
 
-// A lane's keys of a block of the vocabulary, which is named by one of its keys, or 0.
+// Loads a lane's keys of a block of the vocabulary. `block` is any key of that block; if it is 0,
+// all keys are 0.
 template <By kBy>
 __device__ void load_keys(const OutputTask& output, Key block, Key (&keys)[kLaneKeys]) {
   const int64_t first = (id_of(block) - output.vocab_begin) / kVocabBlock * kVocabBlock;

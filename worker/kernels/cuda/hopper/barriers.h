@@ -30,7 +30,7 @@ __device__ inline void publish_barriers() {
 #endif
 }
 
-// Arrives, and lets the phase wait for bytes that copies bring.
+// Arrives, and makes the phase wait for this many bytes of copies, too.
 __device__ inline void barrier_expect(SharedAddress barrier, int bytes) {
 #ifdef __CUDACC__
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
@@ -42,8 +42,9 @@ __device__ inline void barrier_expect(SharedAddress barrier, int bytes) {
 #endif
 }
 
-// Arrives at the barrier of a block of the cluster. It has no .release.cluster, since the memory
-// that it hands over was only read; with it, ptxas would wait for all memory of the GPU.
+// Arrives at the barrier of a block of the cluster. The instruction has no .release.cluster, since
+// the memory that it hands over was only read. With .release.cluster, ptxas would add a wait for
+// all memory accesses at the scope of the GPU.
 __device__ inline void barrier_arrive(SharedAddress barrier, int block) {
 #ifdef __CUDACC__
   asm volatile(

@@ -12,8 +12,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// An address in shared memory: equal addresses in all blocks of a cluster are the same variable,
-// one in each block.
+// An address in shared memory. One address names the same variable in all blocks of a cluster, but
+// each block has its own copy of the variable.
 using SharedAddress = uint32_t;
 
 __device__ inline SharedAddress dynamic_shared_address() {
@@ -54,8 +54,8 @@ __device__ inline void cluster_meet() {
 }
 
 // All threads of a warpgroup (four warps) call these together. fewer_registers(): each thread gives
-// back registers beyond kRegisters. more_registers(): each gets that many, when others have given
-// them back.
+// back registers beyond kRegisters. more_registers(): each thread waits until others have given
+// back enough, and then has kRegisters.
 template <int kRegisters>
 __device__ inline void fewer_registers() {
 #ifdef __CUDACC__

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product for many rows on compute capability 9.0. A block has one warpgroup that starts
-// copies into a ring of stages, and two that multiply, each 64 columns of the product by kTileRows
-// rows of x: weights go through registers, x stays in shared memory. Two blocks are a cluster: they
-// compute different columns of the same rows, and each copies half of the rows for both. Blocks are
-// persistent: they take one tile after another. A warp's sums have the order of linear_mma.cu, and
-// so its bits.
+// The product for many rows on compute capability 9.0. A block has one warpgroup that starts copies
+// into a ring of stages, and two that multiply. Each of these two computes 64 columns of the
+// product for kTileRows rows of x. It loads weights into registers, and reads x from shared memory.
+// Two blocks are a cluster: they compute different columns of the same rows, and each copies half
+// of the rows for both. Blocks are persistent: they take one tile after another. A warp's sums have
+// the order of linear_mma.cu, and so its bits.
 #pragma once
 
 #include "worker/kernels/cuda/hopper/tensor_map.h"

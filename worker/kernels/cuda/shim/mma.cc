@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp's matrices: each thread gives the others its part of them, and computes or takes its part
-// of the result.
+// Operations on a warp's matrices: each thread gives its part of the matrices to the others, and
+// computes or takes its part of the result.
 #include <bit>
 #include <cmath>
 #include <cstring>

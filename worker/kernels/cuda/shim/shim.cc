@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of a kernel are fibers. Every thread of a block, or of a cluster of blocks, has a
-// stack, and a fiber runs until it waits or ends; then the stack is switched. When none can run,
-// the waits that are over end: a wait for a block, a cluster or a warp if all of its threads wait,
-// a wait for a condition if it holds. If no wait is over, late work is done. If there is none, the
-// kernel would hang, or worse, on a GPU.
+// stack, and a fiber runs until it waits or ends; then the stack is switched. When no fiber can
+// run, some waits end: the wait for a block, a cluster or a warp ends if all of its threads wait,
+// the wait for a condition ends if the condition holds. If no wait ends, late work is done. If
+// there is no late work, the kernel would hang on a GPU, or do worse.
 #include "worker/kernels/cuda/shim/shim.h"
 
 #include <algorithm>
