@@ -18,9 +18,9 @@ class Watchdog {
 
   // `end` must make the running call return. The watchdog's thread calls `end` at most once: if a
   // call lasts beyond its deadline, if abort() was called before or during the call, or if
-  // `cancelled` is true (it may be null, and is not read after forget_cancelled()). `end` may free
-  // memory that the call uses. So the watchdog calls `end` no earlier than about 400 ms after the
-  // call began: a call that waits for no peer has returned by then.
+  // `cancelled` is true. `cancelled` may be null, and is not read after forget_cancelled(). `end`
+  // may free memory that the call uses. So the watchdog calls `end` no earlier than about 400 ms
+  // after the call began: a call that waits for no peer has returned by then.
   Watchdog(std::function<void()> end, const std::atomic<bool>* cancelled);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

@@ -2,15 +2,16 @@
 // How much the results of two correct kernels may differ. u is 2^-24, w a row of the weight, |w|
 // its norm.
 //
-// x is drawn from [-1, 1], symmetric and independent, so by Hoeffding's inequality a sum of any
-// products x_k * w_k exceeds t * |w| with a probability of at most 2 exp(-t^2 / 2): for t = 9 none
-// of 10^12 sums does. Products of two 16-bit numbers are exact in float32, and so are codes times
-// scales. Products of two float32 numbers are rounded together with the sum, by fma.
+// The elements of x are independent, with a symmetric distribution in [-1, 1]. So by Hoeffding's
+// inequality a sum of any products x_k * w_k exceeds t * |w| with a probability of at most 2
+// exp(-t^2 / 2). For t = 9 no sum among 10^12 is expected to do so. Products of two 16-bit numbers
+// are exact in float32; codes times scales are rounded to 16 bits first. Products of two float32
+// numbers are rounded together with the sum, by fma.
 //
 //   plain kernel: K sums in order, each rounded by u of itself:      K * u * t * |w|
 //   any other order in float32:                                      the same
 //   tensor cores: a step adds 16 products to a sum and cuts off each of these 17 numbers by at most
-//   2^-23 of the largest, which is no larger than t * |w_j|, where w_j is the part of w in the
+//   2^-23 of the largest. That one is at most t * |w_j|, where w_j is the part of w in the
 //   sum's slice. With n steps per slice, N = K / 16 in all, and Cauchy's inequality:
 //       34 * u * t * (sum over slices of n |w_j|)  <=  34 * u * t * sqrt(n * N) * |w|
 //   slices, then the bias, are added in order:           (slices + 2) * u * (t * |w| + |bias|)

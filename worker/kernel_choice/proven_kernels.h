@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof (proof.h) when a worker loads: reads the file of earlier proofs, tries on the device those
-// kernels that the file lacks, chooses the kernels, and logs the result.
+// Proof (proof.h) when a worker loads. Reads the file of earlier proofs, and tries the kernels that
+// this file lacks on the device. Then chooses the kernels, and logs the result.
 #pragma once
 
 #include <atomic>

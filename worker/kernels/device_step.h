@@ -9,8 +9,8 @@
 //   args.step = view; ...                         // For every kernel's call.
 //   const char* failure = on_device.give(step);   // Waits; fills the host's requests.
 //
-// The arrays of a StepView itself are first in the buffer: their place depends only on the numbers
-// of rows, sequences and outputs, as long as the buffer need not grow.
+// The arrays of a StepView itself are first in the buffer. So their places depend only on the
+// numbers of rows, sequences and outputs, as long as the buffer need not grow.
 //
 // Attributes do not belong to the step: kv_head_of and inv_freq must be copied once, when a program
 // is bound. kernel_cost() reads the host's StepView.

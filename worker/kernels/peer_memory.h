@@ -5,12 +5,12 @@
 // does that (cuda/exchange.cu), without the host and without a library.
 //
 // Exchanges use channels, one for each block of a kernel. Channels are independent, so blocks may
-// run in any order. Exchange n of a channel uses slot n % 2, and one wait is enough: a rank that
-// writes slot n % 2 again, for n + 2, has seen every rank's flag n + 1, which a rank sets only
-// after it has read all that it needs of n. For the same reason no rank is ahead by more than one
-// exchange, so a rank that waits for flag n finds n or n + 1. Any other value is an earlier
-// group's: each group numbers its exchanges from a random number on (64 bits, which may wrap), and
-// nothing is cleared while peers may write. No absl, no CUDA.
+// run in any order. Exchange n of a channel uses slot n % 2, and one wait per exchange is enough. A
+// rank sets flag n + 1 only after it has read all that it needs of exchange n. A rank that writes
+// slot n % 2 again, for exchange n + 2, has seen flag n + 1 of every rank. For the same reason no
+// rank is ahead by more than one exchange, so a rank that waits for flag n finds n or n + 1. Any
+// other value is from an earlier group, since nothing is cleared while peers may write. Each group
+// numbers its exchanges from a random number on (64 bits, which may wrap). No absl, no CUDA.
 #pragma once
 
 #include <cstddef>

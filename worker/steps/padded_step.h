@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decode steps in few shapes: a step with one row per sequence is padded with meaningless rows, so
-// that a device's work depends only on a bucket.
+// Decode steps in few shapes. A step with one row per sequence is padded with meaningless rows, so
+// that the work of a device depends only on the step's bucket.
 #pragma once
 
 #include <algorithm>

@@ -28,8 +28,8 @@ class StepGraphs {
   void use(const StateRoom& room);
   void use(const Collective& collective);
 
-  // See PaddedStep::take(). The result does not depend on what this rank's device refuses: all
-  // ranks of a group pad a step to the same rows, and each may replay it or not.
+  // See PaddedStep::take(). The result does not depend on what this rank's device refuses. So all
+  // ranks of a group pad a step to the same number of rows, whether or not they replay it.
   StepView* pad(const StepView& step) { return padded_.take(step); }
 
   // Queues a padded step, which `direct` would run call by call. The contents of `on_device` are

@@ -24,8 +24,8 @@ struct StepLimits {
   int64_t slice_columns = 0;
 };
 
-// Checks everything that kernels rely on, in one pass and before anything changes: kInvalidArgument
-// names the sequence, output or row and what is wrong with it.
+// Checks everything that kernels rely on, in one pass and before anything changes. kInvalidArgument
+// names the sequence, output or row, and says what is wrong with it.
 absl::Status check_step(const cluster::Step& step, const StepLimits& limits,
                         const PageTables& tables);
 

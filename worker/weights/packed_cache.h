@@ -50,8 +50,8 @@ class PackedCache {
             const IsPresent& is_present = nullptr) const;
 
   // Writes the file. To make room it deletes the least recently used files, but none that was used
-  // in the last ten minutes: else the ranks of one model would replace each other's files. The file
-  // takes at most half of the free disk space.
+  // in the last ten minutes. Otherwise the ranks of one model would delete each other's files. The
+  // file takes at most half of the free disk space.
   void store(std::span<const std::byte> data, Parallel& parallel,
              const std::atomic<bool>* cancelled) const;
 

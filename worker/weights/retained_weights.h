@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights of a program that is over, still in memory. The next program of the same checkpoint, for
-// fewer or more ranks, mostly needs many of the same rows: their panels are copied, not read again.
+// fewer or more ranks, usually needs many of the same rows. The panels of these rows are copied,
+// not read again.
 #pragma once
 
 #include <string>

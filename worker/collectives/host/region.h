@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the ranks of one host share: a header, two slots for each rank of the group, with
-// the data that the rank sends, then values that all ranks see. Ranks of other hosts have slots
-// here, too: the rank of this host that receives their data writes it into these slots. Processes
-// map one sealed memfd, threads use plain memory; the layout is the same.
+// The memory that the ranks of one host share. First comes a header, then two slots for each rank
+// of the group, which hold the data that this rank sends. Last come the values that all ranks see.
+// Ranks of other hosts have slots here, too: the rank of this host that receives their data writes
+// it into these slots. Processes map one sealed memfd, threads use plain memory; the layout is the
+// same.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the ranks of one host meet: on a Unix socket without a file, whose name only the group can
-// guess. The first of them (rank 0, if the group is on one host) listens, verifies each peer's
-// user, secret, rank and epoch and, when all ranks have come, sends them a sealed memfd.
+// guess. The first of them (rank 0, if the group is on one host) listens, and verifies each peer's
+// user, secret, rank and epoch. When all ranks have come, it sends them a sealed memfd.
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-// From this size on each rank adds only a part of a chunk, and ranks wait a second time to share
-// these sums: the second wait costs less than reading every slot completely.
+// From this size on each rank adds only a part of a chunk. The ranks then wait a second time, to
+// share their sums, but that costs less than reading every slot completely.
 constexpr int64_t kShareBytes = 32 * 1024;
 constexpr int64_t kLineBytes = 64;
 

@@ -3,9 +3,10 @@
 // process, and hosts that each have such a region.
 //
 // Each rank copies its part into its own slot, arrives, waits for the others and reads their slots.
-// Slots are double-buffered, so one wait per chunk is enough: before a rank writes a buffer again
-// it has waited once for all ranks, and a rank arrives at that wait only after it has read the
-// buffer. Chunks have kSlotBytes per rank. With N ranks and n bytes (n_r of rank r), a rank pays
+// Slots are double-buffered, so one wait per chunk is enough. Before a rank writes the same buffer
+// again, it has waited for all ranks in the next chunk, and each rank arrives there only after it
+// has read the buffer. Chunks have kSlotBytes per rank. With N ranks and n bytes (n_r of rank r), a
+// rank pays
 //
 //   all_gather                  1 wait per chunk   writes n_r            reads the other ranks' n_r
 //   all_gather in shared()      1 wait             -                     -

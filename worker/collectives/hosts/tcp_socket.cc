@@ -44,8 +44,9 @@ void set_option(const FileDescriptor& fd, int level, int option) {
   setsockopt(fd.get(), level, option, &yes, sizeof(yes));
 }
 
-// BBR paces by the rate of a steady flow, but a collective is a burst after a pause: bytes then
-// wait for the pacer, and arrive out of order. A system may forbid cubic; it always allows reno.
+// BBR paces a connection by the rate of a steady flow. But a collective sends a burst after a
+// pause, so its bytes would wait for the pacer, and arrive out of order. A system may forbid cubic;
+// it always allows reno.
 void leave_bbr(const FileDescriptor& fd) {
   char name[16] = "";  // TCP_CA_NAME_MAX
   socklen_t bytes = sizeof(name);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How keys and values of one type are stored in pages and multiplied. Pages hold a chunk for every
-// KV head and every kChunk positions: keys [padded / kPack][kChunk][kPack], so that a key is a
-// lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane; padded is the
-// dimension in whole vectors, filled up with zeros. One dot() adds kPack products to every lane. If
-// values are the first columns of keys, a chunk has only keys.
+// KV head and every kChunk positions. A chunk has keys [padded / kPack][kChunk][kPack], so that a
+// key is a lane, then values [kChunk / kPack][padded][kPack], so that a column is a lane. `padded`
+// is the dimension rounded up to whole vectors; the additional elements are zeros. One dot() adds
+// kPack products to every lane. If values are the first columns of keys, a chunk has only keys.
 //
 // If kScaled, each key and each value is codes times its own scale. The scales [kChunk] of the keys
 // are stored after the keys, and those of the values after the values.

@@ -13,8 +13,8 @@ struct NarrowBFloats : PlainSums {
   static constexpr PanelLayout kLayout = narrow_layout(DType::kBF16);
   static constexpr int kTileRows = 6;
   static constexpr int64_t kAheadRows = 1;
-  // The columns of a panel's first half use this many units of x, then those of the second half use
-  // the same units, which are still in L1.
+  // First the columns of a panel's first half use this many units of x. Then the columns of the
+  // second half use the same units, which are still in L1.
   static constexpr int64_t kBlockUnits = 64;
 
   static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,

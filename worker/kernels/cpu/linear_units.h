@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats of linear (linear.h) in which a unit is one vector of products for each half of a panel,
-// added to one sum: all except those for weights with groups. A Unit has kLayout, Activation,
-// Guard, kTileRows, kAheadRows, lay_out (4 bytes per row), Weight (the element type of its loads),
-// Factor and Sum (vectors), splat(x) and multiply(weight, x, sum).
+// Formats of linear (linear.h) in which each half of a panel has one vector of products per unit,
+// which is added to one sum. These are all formats except those for weights with groups. A Unit has
+// kLayout, Activation, Guard, kTileRows, kAheadRows, lay_out (4 bytes per row), Weight (the element
+// type of its loads), Factor and Sum (vectors), splat(x) and multiply(weight, x, sum).
 #pragma once
 
 #include "worker/kernels/cpu/linear.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// transpose_columns() in ymm registers. The halves of a register are loaded from two rows of keys
-// whose numbers are half a register apart among the values: the same shuffles transpose both
-// halves, and no shuffle crosses them.
+// transpose_columns() in ymm registers. The two halves of a register are loaded from two rows of
+// keys. Among the values, the numbers of these rows are half a register apart. So the same shuffles
+// transpose both halves, and no shuffle moves a number from one half to the other.
 #pragma once
 
 #include <immintrin.h>

@@ -16,8 +16,9 @@ using Key = unsigned long long;
 inline constexpr int kBest = 64;
 inline constexpr int kLaneKeys = kBest / kWarp;  // A lane has numbers lane + kWarp * r of a list.
 
-// One step of a bitonic network over a warp's list: the larger key of numbers i and i ^ stride goes
-// first in parts of `size` that are in descending order. Every second part is in the other order.
+// One step of a bitonic network over a warp's list, which has parts of `size` numbers. In the
+// first, third, ... part the larger of numbers i and i ^ stride goes first, in the others the
+// smaller one. If kDescending is false, it is the other way round.
 template <bool kDescending>
 __device__ void exchange_keys(Key (&list)[kLaneKeys], int size, int stride) {
   static_assert(kLaneKeys == 2);

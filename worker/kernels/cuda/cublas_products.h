@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the cuBLASLt algorithms that multiply a linear's operands in the fast class. Each shape
-// has one algorithm per bucket of rows: the first that cuBLASLt proposes for the bucket's last
-// number of rows, without splitting K, and accepts for the bucket's first number, too. The plain
-// kernel computes buckets without an algorithm, and operands that are aligned to less than
-// kOperandAlign; this is reported once for each shape or bucket.
+// has one algorithm per bucket of rows. cuBLASLt proposes algorithms that do not split K for the
+// bucket's last number of rows. The first of these that it also accepts for the bucket's first
+// number is chosen. The plain kernel computes buckets without an algorithm, and operands that are
+// aligned to less than kOperandAlign; this is reported once for each shape or bucket.
 #pragma once
 
 #include <map>

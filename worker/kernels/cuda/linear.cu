@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), where weight is plain rows: one
-// accumulator per output, over k in order by fma, independent of the number of rows. Codes, and
-// rows that they multiply, are rounded to bfloat16. This is the plain kernel of every type; the
-// exact class has no other one for float32. Tests and proofs compare the other kernels with it.
-// gated_linear is the same, followed by gated of every two columns.
+// out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]), where weight is plain rows. Each
+// output has one accumulator, over k in order by fma, so its bits do not depend on the number of
+// rows. Weights that are codes, and the rows that they multiply, are rounded to bfloat16. This is
+// the plain kernel of every type; the exact class has no other one for float32. Tests and proofs
+// compare the other kernels with it. gated_linear is the same product, followed by the operator
+// gated on every two columns.
 #include "worker/kernels/cuda/functions.h"
 #include "worker/kernels/cuda/matrix.h"
 

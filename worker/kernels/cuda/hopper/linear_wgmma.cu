@@ -3,7 +3,8 @@
 //
 // A step of linear_mma.cu takes four of every eight neighbouring columns (fragments.h). wgmma takes
 // 16 neighbours from rows of shared memory. So x is first copied with its columns in the order of
-// the steps: a lane's four words of two numbers become words of four lanes.
+// the steps: the four neighbouring words (of two numbers) that linear_mma.cu gives to one lane move
+// to places four words apart.
 #include "worker/kernels/cuda/hopper/linear_wgmma.h"
 #include "worker/kernels/cuda/hopper/wgmma_tile.h"
 #include "worker/kernels/cuda/linear_mma.h"

@@ -87,8 +87,8 @@ RowsOfA rows_of_a(const uint32_t (&a)[4], const Format& format) {
   return all;
 }
 
-// Sixteen numbers of a row of B at an offset of the tile's swizzled memory, in the order in which
-// rows_of_a() has A's: a lane's four are 2t, 2t + 1, 2t + 8 and 2t + 9.
+// Sixteen numbers of a row of B, from an offset in the tile's swizzled memory on. They are ordered
+// like A's numbers in rows_of_a(): each lane's four are numbers 2t, 2t + 1, 2t + 8 and 2t + 9.
 StepFactors row_of_b(const std::byte* shared, uint32_t offset, const Format& format) {
   StepFactors row;
   for (int k = 0; k < 16; ++k) {

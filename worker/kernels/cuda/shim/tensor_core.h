@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of Hopper's tensor cores, bit for bit: mma.sync.m16n8k16 and each 16 of K of wgmma, of
-// bfloat16 or float16 with sums in float32, as an H100 and an H200 computed them
-// (tests/data/tensor_cores). Older GPUs have fewer bits and add K in halves.
+// The sums of Hopper's tensor cores, bit for bit, as an H100 and an H200 computed them
+// (tests/data/tensor_cores). They are the sums of mma.sync.m16n8k16, and of each 16 of K of wgmma,
+// for bfloat16 or float16 with sums in float32. Older GPUs have fewer bits and add K in halves.
 #pragma once
 
 #include <algorithm>
