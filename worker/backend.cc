@@ -71,7 +71,7 @@ Backend cpu_backend(Isa isa) {
 absl::Status check_class(std::span<const std::string> devices, bool fast) {
   if (!fast || std::ranges::find(devices, "cpu") == devices.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--fast: devices must be GPUs, found CPUs, which run at full speed in the exact class; "
+      "--fast: devices must be GPUs, found CPUs, which run at full speed without this flag; "
       "leave it out, or use --strategy reduce for less communication");
 }
 

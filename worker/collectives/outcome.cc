@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 struct Outcome {
-  int32_t severity = 0;  // 0: success; 1: waited in vain; 2: failed.
+  int32_t severity = 0;  // 0: success; 1: waited too long; 2: failed.
   std::array<char, 252> text{};
 };
 

@@ -10,8 +10,8 @@
 namespace lockstep {
 
 // `own` is the outcome on this rank. Returns the same on every rank: "" if all succeeded, else one
-// line about the worst outcome: "rank 1: ...". kDeadlineExceeded, a rank that waited in vain, is
-// less bad than other errors. A collective call; its errors are those of `met`.
+// line about the worst outcome: "rank 1: ...". kDeadlineExceeded (the rank only waited too long for
+// others) is less bad than other errors. A collective call; its errors are those of `met`.
 absl::StatusOr<std::string> share_outcome(Collective& met, const absl::Status& own);
 
 }  // namespace lockstep

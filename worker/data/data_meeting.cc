@@ -56,7 +56,7 @@ class Dialler {
   State state_ = State::kPause;
   Clock::time_point next_{};     // kPause: when to try again.
   Clock::time_point started_{};  // Else: when this try began.
-  FileDescriptor socket_;        // For kConnecting; the channel has it later.
+  FileDescriptor socket_;        // For kConnecting; later the channel owns it.
   std::unique_ptr<DataChannel> channel_;
   DataDialling handshake_;
   bool claimed_ = false;

@@ -16,7 +16,7 @@ constexpr int64_t kMemoryPage = 4096;
 constexpr int64_t kPiece = int64_t{2} << 20;  // Bytes over all layers that are touched at a time.
 // If populating memory took less time than this, the memory was already mapped.
 constexpr std::chrono::microseconds kAlreadyMapped{20};
-constexpr int kRest = 20;  // A pause is this many times the work before it.
+constexpr int kRest = 20;  // A pause is this many times as long as the work before it.
 
 // Bytes of a page in all layers.
 int64_t page_bytes(const std::vector<StateView>& views) {

@@ -38,7 +38,7 @@ class PagePrefaulter {
   bool rest_after(std::chrono::nanoseconds work);
 
   const std::vector<StateView> views_;
-  const int64_t ahead_;  // The bytes to be ahead, as a number of pages.
+  const int64_t ahead_;  // How many pages beyond those in use must have memory.
   int64_t used_ = 0;     // Used by the steps' thread.
   Mutex mutex_;
   ConditionVariable changed_;

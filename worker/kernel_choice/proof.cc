@@ -115,7 +115,7 @@ bool is_trusted(const Proof& proof, const std::string& kernel) {
 }
 
 bool may_serve(const Proof& proof, const LinearShape& shape, const std::string& kernel) {
-  if (shape.cols == 0 || shape.depth == 0) return true;  // This rank has no columns of it.
+  if (shape.cols == 0 || shape.depth == 0) return true;  // This rank computes nothing of it.
   const Trial* trial = proof.find(shape, kernel);
   if (trial == nullptr || trial->verdict == Verdict::kUnproven) return is_trusted(proof, kernel);
   return trial->verdict == Verdict::kProven;

@@ -86,7 +86,7 @@ struct OutputSpec {
   int64_t position = 0;
   const LogitEdit* edits = nullptr;  // Ascending ids of this rank's slice.
   int64_t edit_count = 0;
-  const uint64_t* mask = nullptr;  // Bit `id` set: allowed. Null: all are.
+  const uint64_t* mask = nullptr;  // Bit `id` set: the id is allowed. Null: all are.
 
   Candidate* top = nullptr;  // The best by `edited`.
   int64_t top_count = 0;

@@ -29,7 +29,7 @@ inline constexpr int64_t kPeerSlotBytes = 16 << 10;
 struct PeerMemory {
   uint64_t next[kPeerChannels];  // The number of the channel's next exchange.
   uint32_t ended;                // 1: this group has given up, and sets no more flags.
-  alignas(256) uint64_t flags[kPeerChannels][kMaxPeers];  // By peer, which writes it.
+  alignas(256) uint64_t flags[kPeerChannels][kMaxPeers];  // By peer: each peer writes its own.
   alignas(256) std::byte slots[2][kPeerChannels][kPeerSlotBytes];
 };
 // Drivers share memory in pieces of 2 MiB.

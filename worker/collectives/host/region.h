@@ -74,7 +74,7 @@ struct RegionShape {
   int ranks = 1;  // Ranks of this host.
   uint64_t epoch = 0;
   int64_t shared_bytes = 0;
-  std::vector<int> numbers = {};  // Numbers in the group of the host's ranks; empty: 0, 1, ...
+  std::vector<int> numbers = {};  // The group numbers of this host's ranks; empty: 0, 1, ...
   int slots = 0;                  // Ranks of the group; 0: all are on this host.
 };
 

@@ -109,7 +109,7 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   copy_block<kDim, kThreads>(params, tile, block, 1, shared.values);
   commit_copies();
   wait_copies<1>();
-  __syncthreads();  // The keys are there.
+  __syncthreads();  // The keys are in shared memory.
   Products<kCount> scores = {};
   const auto& queries = shared.queries[threadIdx.x / kWarp];
   multiply_keys<kDim>(
@@ -130,7 +130,7 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
     }
   }
   wait_copies<1>();
-  __syncthreads();  // The values are there.
+  __syncthreads();  // The values are in shared memory.
   if (max(first, tile.first_key) < tile.all_from || min(last, tile.last_key) > tile.all_to) {
     take_out_nan<kDim, kWarps>(pairs, first, shared, softmax);
   }

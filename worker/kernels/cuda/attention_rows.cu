@@ -15,7 +15,7 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kBlockKeys = kKeys<kMiddle>;
-constexpr int kPageGroup = 16;  // Keys of such a group are in one page.
+constexpr int kPageGroup = 16;  // A group of this many keys is in one page.
 static_assert(kKeys<kNarrow> == kBlockKeys && kWarps * kBlockKeys == kSplitKeys);
 
 template <int kDim>
@@ -224,13 +224,13 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(TiledAttention params) {
                            pair_at(keys, heads, shared.head_count, pass + lane / 4 + 8)};
     Products<kBlockKeys> scores = {};
     if (has_block) multiply_own<kDim>(params, keys, pairs, warp, shared, scores);
-    __syncthreads();  // All blocks' highest scores are there.
+    __syncthreads();  // The highest scores of all blocks are in shared memory.
     float highest[2][kWarps];
     list_highest<kDim>(keys, shared, lane / 4, highest[0]);
     list_highest<kDim>(keys, shared, lane / 4 + 8, highest[1]);
     if (has_block) weigh_own<kDim>(highest, warp, shared, scores);
     wait_copies<0>();
-    __syncthreads();  // The probabilities and values are there.
+    __syncthreads();  // The probabilities and values are in shared memory.
     Softmax softmax[2];
     Products<kDim / kWarps> sums = {};
     add_blocks<kDim>(keys, highest, warp, shared, softmax, sums);

@@ -12,8 +12,8 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct TiledAttention : AttentionParams {
-  float* parts = nullptr;  // Sums of splits, if each split has its own block; else null.
-  int64_t splits = 1;      // Splits of the longest sequence, if each has its own block.
+  float* parts = nullptr;  // Sums of splits, if each split has a block of threads; else null.
+  int64_t splits = 1;      // Splits of the longest sequence, if each has a block of threads.
   int64_t tile_rows = 1;   // The maximum of a tile's rows.
   int64_t tiles = 0;       // An upper bound of the number of tiles.
   int64_t heads_at = 0;    // Offset of list_heads()'s result in shared memory.

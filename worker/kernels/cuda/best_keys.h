@@ -117,7 +117,7 @@ class BestKeys {
   Key* waiting_;  // Keys that are better than `last_`, in no order.
   int count_ = 0;
   Key list_[kLaneKeys] = {0, 0};  // Descending.
-  Key last_ = 0;                  // The last of the list.
+  Key last_ = 0;                  // The last key of the list.
 };
 
 }  // namespace lockstep::LOCKSTEP_TARGET

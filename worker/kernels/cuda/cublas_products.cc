@@ -122,7 +122,7 @@ struct CublasProducts::Memory {
 
   const ProductShape shape;
   Product product;
-  bool plain = false;  // The plain kernel for any number of rows.
+  bool plain = false;  // The plain kernel computes any number of rows.
   bool said_unaligned = false;
   // The key is the bucket's first number of rows. An empty value: the plain kernel.
   std::map<int64_t, std::optional<Algorithm>> chosen;

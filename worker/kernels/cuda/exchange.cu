@@ -17,7 +17,7 @@ constexpr int kThreads = 256;
 static_assert(kThreads >= kMaxPeers);
 constexpr int64_t kMinPieceBytes = 2 << 10;  // Less is not worth a block.
 constexpr int64_t kAlign = 16;
-constexpr unsigned kPollsPerCheck = 64;  // Polls of a flag per check of the time and the end.
+constexpr unsigned kPollsPerCheck = 64;  // One poll in this many also checks the time and the end.
 
 // `rows` rows of bytes, addressed as if they were contiguous.
 struct Packed {

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kTileThreads) tile_kernel(Product product) {
   }
   for (int unit = 0; unit < units; ++unit) {
     wait_copies<kTileStages - 2>();
-    __syncthreads();  // The unit is there, and no thread reads the stage that is filled next.
+    __syncthreads();  // The unit has arrived, and no thread reads the stage to fill next.
     const int next = unit + kTileStages - 1;
     if (next < units) {
       fill_stage<kWeight>(product, place, next, stages + next % kTileStages * kBytes);

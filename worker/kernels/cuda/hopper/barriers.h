@@ -61,7 +61,8 @@ __device__ inline void barrier_arrive(SharedAddress barrier, int block) {
 #endif
 }
 
-// Waits for the end of the phase of this parity. Then all that copies brought can be read.
+// Waits for the end of the phase of this parity. Then all bytes that copies have written can be
+// read.
 __device__ inline void barrier_wait(SharedAddress barrier, unsigned parity) {
 #ifdef __CUDACC__
   asm volatile(

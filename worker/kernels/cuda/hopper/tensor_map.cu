@@ -5,7 +5,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 #ifdef __CUDACC__
 namespace {
 
-// The driver's function, by way of the runtime: nothing is linked with the driver.
+// The driver's function, found through the runtime: nothing is linked with the driver.
 using Encode = decltype(&cuTensorMapEncodeTiled);
 Encode encode_function() {
   void* found = nullptr;

@@ -20,7 +20,7 @@ namespace lockstep::LOCKSTEP_TARGET {
 // adds 2 to it.
 __device__ inline uint64_t rows_descriptor(SharedAddress address) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kStride = uint64_t{1024 >> 4} << 32;
-  constexpr uint64_t kUnused = uint64_t{1} << 16;  // The other stride, of tiles wider than these.
+  constexpr uint64_t kUnused = uint64_t{1} << 16;  // The stride that only wider tiles use.
   return kSwizzle128 | kStride | kUnused | (address & 0x3ffff) >> 4;
 }
 

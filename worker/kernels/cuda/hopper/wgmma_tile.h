@@ -14,7 +14,7 @@ struct WgmmaTile {
   static constexpr int kSums = kTileRows / 2;
   static constexpr int kUnits = static_cast<int>(device::kSliceUnits);
   Shared shared;
-  int warp;  // The warp's number among multiplying warps, and that of its stripe.
+  int warp;  // The warp's number among the multiplying warps; its stripe has the same number.
   int lane;
   RingPlace<Shared::kStages> at;
   Words2 scales;  // Scales of q8c's rows, for all columns.

@@ -44,7 +44,7 @@ void barrier_expect(uint32_t offset, int bytes);  // Arrives, too.
 void barrier_arrive(uint32_t offset, int block);
 void barrier_wait(uint32_t offset, unsigned parity);
 
-// A matrix in memory as rows of elements, and the box of it that a copy brings.
+// A matrix in memory as rows of elements, and the size of the box that one copy takes from it.
 struct TensorMap {
   const std::byte* data = nullptr;
   int64_t cols = 0;
