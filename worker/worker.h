@@ -44,8 +44,9 @@ struct WorkerOptions {
   // The device's free bytes before any rank on it began to load; 0: the worker asks the device.
   int64_t memory_free_bytes = 0;
   // Weights of an earlier program; what the new program can reuse is not read again. They are freed
-  // after the worker has loaded. They are freed before it loads if they have another source, or if
-  // there is no memory for the old and the new weights together. Null: there are none.
+  // after the worker has loaded. They are freed before it loads if they have another source, if
+  // they are on a GPU, or if there is no memory for the old and the new weights together. Null:
+  // there are none.
   std::unique_ptr<RetainedWeights>* retained = nullptr;
 };
 

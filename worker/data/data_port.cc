@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread accepts strangers and receives from them, and sleeps while there are none. It never
-// blocks: messages are smaller than the system's buffers.
+// One thread accepts strangers and receives from them, and sleeps while there are none. The thread
+// never blocks on a connection: messages are smaller than the system's buffers.
 #include "worker/data/data_port.h"
 
 #include <poll.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trial of one kernel at one shape of a linear or gated_linear, on the device that will run it
-// and with the model's own weights. Its outputs are compared with those of linear's plain kernel,
-// which is the specification. gated_linear is tried with a function that changes nothing, so that
-// an output is the product of two sums.
+// and with the model's own weights. The kernel's outputs are compared with those of linear's plain
+// kernel, which is the specification. gated_linear is tried with a function that changes nothing,
+// so that an output is the product of two sums.
 #pragma once
 
 #include <cstdint>

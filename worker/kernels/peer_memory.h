@@ -41,8 +41,8 @@ static_assert(sizeof(PeerMemory) <= kPeerMemoryBytes);
 inline constexpr uint32_t kPeersMeet = 0, kPeersAborted = 1, kPeerLate = 2;
 
 // The ranks that exchange. A kernel waits for a flag for at most `patience_ns`, or until it sees
-// that *ended is no longer kPeersMeet. It then ends without a result, like all later kernels.
-// *ended is in host memory that the device sees.
+// that *ended is no longer kPeersMeet. The kernel then ends without a result, like all later
+// kernels. *ended is in host memory that the device sees.
 struct PeerGroup {
   PeerMemory* memory[kMaxPeers] = {};  // By rank, as this rank's device sees it.
   int rank = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of one host whose devices reach each other's memory (peer_memory.h). All ranks check
-// together, by a trial, that the link works. It ends at a deadline or by abort(), whichever is
-// first.
+// together, by a trial, that the link works. The link ends at a deadline or by abort(), whichever
+// is first.
 #pragma once
 
 #include <atomic>

@@ -71,8 +71,8 @@ class FrameWriter {
 // The receiving side of one connection.
 class FrameReader {
  public:
-  // Says that the other side sends `piece` next, in this call. Its bytes will be stored in the
-  // piece's memory.
+  // Says that the other side sends `piece` next, in this call. The bytes that arrive are stored in
+  // the piece's memory.
   void expect(const Call& call, const RowBytes& piece);
   bool done() const { return done_; }
 

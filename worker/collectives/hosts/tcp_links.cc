@@ -18,8 +18,8 @@ namespace {
 
 using Clock = Barrier::Clock;
 
-// How long a thread spins before it sleeps. It does not yield: on a busy machine a thread that
-// yields runs last, but one that sleeps runs first when bytes arrive.
+// How long a thread spins before it sleeps. The thread does not yield: on a busy machine a thread
+// that yields runs last, but one that sleeps runs first when bytes arrive.
 constexpr auto kSpin = std::chrono::microseconds(50);
 // How often a sleeping rank checks whether its group has ended.
 constexpr auto kEndPoll = std::chrono::milliseconds(20);
@@ -217,8 +217,8 @@ void TcpLinks::end(const Goodbye& goodbye) {
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &kOne, sizeof(kOne));
 }
 
-// The last work on the connections, by the thread that uses them. It reads arriving bytes, too:
-// unread bytes would reset the connection, and the goodbye on its way would be lost.
+// The last work on the connections, by the thread that uses them. Also reads arriving bytes: unread
+// bytes would reset the connection, and the goodbye on its way would be lost.
 void TcpLinks::send_goodbye(const Goodbye& goodbye, Clock::duration timeout) {
   for (Link& link : links_) link.writer.send_goodbye(goodbye);
   const Clock::time_point deadline = Clock::now() + timeout;

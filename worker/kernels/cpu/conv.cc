@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][c] = bias[c] + sum over taps j, in order, of weight[c][j] * x[r - taps + 1 + j][c] over
-// the rows of a sequence. Its state block has the last taps - 1 rows of x. A column's sums depend
-// on no other column, so a thread processes sixteen columns of one sequence through all its rows.
+// the rows of a sequence. The sequence's state block has the last taps - 1 rows of x. A column's
+// sums depend on no other column, so a thread processes sixteen columns of one sequence through all
+// its rows.
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/kernel.h"
 

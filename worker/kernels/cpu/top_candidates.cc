@@ -129,8 +129,8 @@ Candidate candidate(const OutputTask& output, const VocabBlock& block, int64_t i
   return {id, block.raw[i], block.edited[i], noisy_value(output.request, id, block.edited[i])};
 }
 
-// A lower bound of 1 - u for the uniform number u of each id of a block. It computes gumbel_bits()
-// in vector lanes.
+// Computes a lower bound of 1 - u for each id of a block, where u is the id's uniform number. The
+// function does the steps of gumbel_bits() in vector lanes.
 void lower_bounds(uint64_t key, int64_t first, float* bounds) {
   const auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   const uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ 0x1bd11bdau};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a chunk's values if they are the first columns of its keys: the same numbers, in the order
-// of values (kv_format.h). They are transposed once per block for all queries of a task, which
-// costs a few percent of the queries' time. Sums have the bits that they have with stored values.
+// of values (kv_format.h). The numbers are transposed once per block for all queries of a task,
+// which costs a few percent of the queries' time. Sums have the bits that they have with stored
+// values.
 //
 //   transpose_columns<F>(keys, values, stride): transposes 16 columns of a chunk, from `keys` among
 //   its keys to `values` among its values.

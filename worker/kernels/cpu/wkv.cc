@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // RWKV-4's mean (Peng et al., 2023, https://arxiv.org/abs/2305.13048), column by column: the
 // weighted mean of v over the rows so far. An earlier row has the weight e^(k - age * e^decay), the
-// row itself e^(k + first). Both sums are stored divided by e^scale, where scale is the largest
-// exponent, so that nothing overflows. A thread processes sixteen columns of one sequence through
-// all its rows.
+// row itself e^(k + first). The state block has the sum of weights times v, the sum of weights, and
+// scale. Both sums are divided by e^scale, where scale is the largest exponent, so that nothing
+// overflows. A thread processes sixteen columns of one sequence through all its rows.
 #include "worker/kernels/cpu/vec.h"
 #include "worker/kernels/cpu/vec_math.h"
 #include "worker/kernels/kernel.h"

@@ -102,7 +102,8 @@ __device__ float query_of(const TensorView& q, int64_t row, int64_t col) {
   return widen(rounded);
 }
 
-// A block computes one row and query head. It needs at least kKeyBlock threads, and one per column.
+// A block computes one row and query head. The block needs at least kKeyBlock threads, and at least
+// one thread per column.
 template <typename T>
 __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params) {
   __shared__ float query[kMaxDim], scores[kKeyBlock];

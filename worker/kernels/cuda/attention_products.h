@@ -24,8 +24,8 @@ inline constexpr int kKeys = kDim <= kMiddle ? 64 : 32;
 template <int kCols>
 using Products = float[kCols / 8][4];
 
-// The index of eight columns of a row in a block of keys or values. It puts the same columns of
-// eight rows into different banks.
+// The index of eight columns of a row in a block of keys or values. This layout puts the same
+// columns of eight rows into different banks.
 template <int kDim>
 __device__ int place_of(int row, int chunk) {
   return (row * (kDim / 8) + (chunk ^ row % 8)) * 8;

@@ -29,8 +29,9 @@ struct Tile {
   int32_t all_from = 0, all_to = -1;
 };
 
-// The tiles of sequence i are numbered from first_row / tile_rows + i on. So they have enough
-// numbers before those of sequence i + 1. One number may remain unused: its tile has no rows.
+// The tiles of sequence i are numbered from first_row / tile_rows + i on. So there are enough
+// numbers for these tiles before those of sequence i + 1. One number may remain unused: its tile
+// has no rows.
 __device__ inline Tile tile_of(const TiledAttention& params, int64_t number) {
   int64_t low = 0, high = params.step.sequence_count;  // The sequence is in [low, high).
   while (high - low > 1) {
