@@ -292,11 +292,11 @@ std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms) {
                         trial.problem.empty() ? "" : " (" + trial.problem + ")");
   }
   if (shapes == 0) return lines;
-  lines.push_back(
-      fmt::format("kernels of {} shapes are not proven in the {} s of one start, and the next "
-                  "start continues: {}; until then kernels proven at other shapes compute them, "
-                  "else plain ones, many times slower",
-                  shapes, static_cast<double>(budget_ms) / 1000, left));
+  lines.push_back(fmt::format(
+      "kernels of {} shapes are not proven in the {} s of one start, and the next "
+      "start continues: {}; until then these shapes use kernels proven at other shapes, "
+      "or else plain kernels, which are many times slower",
+      shapes, static_cast<double>(budget_ms) / 1000, left));
   return lines;
 }
 

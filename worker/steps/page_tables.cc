@@ -24,7 +24,7 @@ absl::Status PageTables::check(const cluster::Step& step) const {
     RETURN_IF_ERROR(check_sequence(step, i));
     const size_t slot = static_cast<size_t>(step.sequences(i).slot());
     if (used[slot]) {
-      return invalid_argument("step {}: sequence {}: slot {} is another sequence's in this step",
+      return invalid_argument("step {}: sequence {}: slot {} has another sequence in this step",
                               step.step(), i, slot);
     }
     used[slot] = true;

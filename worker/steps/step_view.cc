@@ -89,7 +89,7 @@ absl::Status check_output(const cluster::Step& step, int index, const StepLimits
   };
   const int64_t min = index == 0 ? 0 : step.outputs(index - 1).row();
   if (output.row() < min || output.row() >= step.tokens_size()) {
-    return fail("row must be one of the step's, not before the last output's", output.row());
+    return fail("row must be a row of the step, not before the last output's row", output.row());
   }
   if (!(output.temperature() >= 0) || std::isinf(output.temperature())) {
     return fail("temperature must be 0 or more", output.temperature());

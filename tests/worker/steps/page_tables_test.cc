@@ -137,7 +137,7 @@ TEST_F(PageTablesTest, APrefixIsComputedInItsSequencesFirstStep) {
 TEST_F(PageTablesTest, AStepHasOnlyOneSequencePerSlot) {
   cluster::Step twice = step(0, 1, 0, 1, {1}, true);
   *twice.add_sequences() = twice.sequences(0);
-  EXPECT_THAT(take(twice), HasSubstr("sequence 1: slot 1 is another sequence's in this step"));
+  EXPECT_THAT(take(twice), HasSubstr("sequence 1: slot 1 has another sequence in this step"));
   twice.mutable_sequences(1)->set_slot(0);
   EXPECT_EQ(take(twice), "");
 }
