@@ -3,10 +3,10 @@
 // its norm.
 //
 // The elements of x are independent, with a symmetric distribution in [-1, 1]. So by Hoeffding's
-// inequality a sum of any products x_k * w_k exceeds t * |w| with a probability of at most 2
-// exp(-t^2 / 2). For t = 9 no sum among 10^12 is expected to do so. Products of two 16-bit numbers
-// are exact in float32; codes times scales are rounded to 16 bits first. Products of two float32
-// numbers are rounded together with the sum, by fma.
+// inequality a sum of any products x_k * w_k exceeds t * |w| with a probability of at most
+// 2 exp(-t^2 / 2). For t = 9 no sum among 10^12 is expected to do so. Products of two 16-bit
+// numbers are exact in float32; codes times scales are rounded to 16 bits first. Products of two
+// float32 numbers are rounded together with the sum, by fma.
 //
 //   plain kernel: K sums in order, each rounded by u of itself:      K * u * t * |w|
 //   any other order in float32:                                      the same

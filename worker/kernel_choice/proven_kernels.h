@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof (proof.h) when a worker loads. Reads the file of earlier proofs, and tries the kernels that
-// this file lacks on the device. Then chooses the kernels, and logs the result.
+// Proof (proof.h) when a worker loads. Reads the file of earlier proofs. On the device it tries the
+// kernels that this file lacks. Then it chooses the kernels, and logs the result.
 #pragma once
 
 #include <atomic>

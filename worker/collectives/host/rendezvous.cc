@@ -50,7 +50,7 @@ static_assert(std::is_trivially_copyable_v<RendezvousHello>);
 struct Answer {
   std::array<char, 8> magic = kHelloMagic;
   uint32_t version = kVersion;
-  uint32_t code = 0;  // An absl::StatusCode; with kOk comes the memfd.
+  uint32_t code = 0;  // An absl::StatusCode; kOk comes with the memfd.
   std::array<char, 240> message{};
 };
 static_assert(std::is_trivially_copyable_v<Answer>);

@@ -42,8 +42,8 @@ static_assert(sizeof(FrameHeader) == 88 && std::is_trivially_copyable_v<FrameHea
 // The sending side of one connection.
 class FrameWriter {
  public:
-  // Begins to send a piece; only if done(). A piece is sent as one or more frames; for an empty
-  // piece it is one frame without bytes. The piece's memory must not change until done().
+  // Begins to send a piece; only if done(). A piece is sent as one or more frames, an empty piece
+  // as one frame without bytes. The piece's memory must not change until done().
   void begin(const Call& call, const RowBytes& piece);
   // Sends `goodbye` as the last frame, when the current frame is complete.
   void send_goodbye(const Goodbye& goodbye);

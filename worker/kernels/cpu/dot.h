@@ -6,17 +6,18 @@
 //   Pairs: sixteen lanes of two bfloat16. Pairs::load(p): the 32 bfloat16 at p; Pairs::splat(p):
 //   the two at p in every lane. dot_pairs(a, b, c): in each lane fma(a0, b0, fma(a1, b1, c)): the
 //   *odd* element is added first, denormals count as zero (as in vdpbf16ps). To add k = 0, 1, 2,
-//   ... in order a pair therefore holds (k + 1, k). store_normal(v, p): v.store(p) for a v without
-//   denormals, which the CPUs' own instruction would round to 0. even_of(a), odd_of(a): one element
-//   of every pair as a Vec. Quads: sixteen lanes of four bytes, with the same load and splat. Sums:
-//   sixteen int32. dot_quads(u, s, c): c plus the four products, u as unsigned and s as signed
-//   bytes; nothing saturates, sums wrap around. low_nibbles(a), high_nibbles(a): the halves of
-//   every byte. as_sums(v): the same bits as int32. to_float(sums), to_int(v): |v| < 2^22, to
-//   nearest even. magnitude(v): the bits of |v|; compared as integers they have the order of the
-//   numbers, with NaN above all. times_power(v, n << 23): v * 2^n, both of them normal.
+//   ... in order a pair therefore holds (k + 1, k).
+//   store_normal(v, p): v.store(p) for a v without denormals, which the CPUs' own instruction
+//   would round to 0. even_of(a), odd_of(a): one element of every pair as a Vec.
+//   Quads: sixteen lanes of four bytes, with the same load and splat. Sums: sixteen int32.
+//   dot_quads(u, s, c): c plus the four products, u as unsigned and s as signed bytes; nothing
+//   saturates, sums wrap around. low_nibbles(a), high_nibbles(a): the halves of every byte.
+//   as_sums(v): the same bits as int32. to_float(sums), to_int(v): |v| < 2^22, to nearest even.
+//   magnitude(v): the bits of |v|; compared as integers they have the order of the numbers, with
+//   NaN above all. times_power(v, n << 23): v * 2^n, both of them normal.
 //   FlushDenormals: while an object of this class exists on a thread, the thread's float32
-//   arithmetic reads and writes denormals as zeros. The object must exist wherever dot_pairs runs,
-//   or ISAs give different bits.
+//   arithmetic reads and writes denormals as zeros. The object must exist wherever dot_pairs
+//   runs, or ISAs give different bits.
 #pragma once
 
 #include "worker/kernels/cpu/vec.h"

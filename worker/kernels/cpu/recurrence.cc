@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state that decays and grows, row by row: for each value head, S = decay * S + b * (a^T S) + k *
-// v^T, where decay is one number or one for each row of S; out = q^T S, where S is the state after
-// this row, or the one before it. Linear attention (Katharopoulos et al., 2020), its gated forms
-// and RWKV-5, 6 and 7 (Peng et al., 2024 and 2025) are special cases. Sums over k_dim are in order.
+// A state that decays and grows, row by row: for each value head,
+// S = decay * S + b * (a^T S) + k * v^T, where decay is one number or one for each row of S;
+// out = q^T S, where S is the state after this row, or the one before it. Linear attention
+// (Katharopoulos et al., 2020), its gated forms and RWKV-5, 6 and 7 (Peng et al., 2024 and 2025)
+// are special cases. Sums over k_dim are in order.
 #include "worker/kernels/cpu/state_columns.h"
 
 namespace lockstep::LOCKSTEP_ISA {

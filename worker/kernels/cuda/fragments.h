@@ -2,11 +2,11 @@
 // The layout of the weights of linear_mma.cu. Weights are stored in the order in which tensor cores
 // take them: a lane reads 16 bytes at a time, and a warp reads one contiguous piece of memory. 16
 // rows are a stripe, and 64 columns of a stripe are a unit: 2 KiB of 16-bit numbers. A stripe or
-// unit that is not whole is filled up with zeros. A unit is four steps of mma.m16n8k16. In step 2j
-// + s, lane 4g + t has the four columns from 32j + 8t + 4s on, of rows g and g + 8. So for steps 2j
-// and 2j + 1 together this lane takes eight neighbouring numbers of x. If weights are in pairs
-// (gated_linear), rows 2g and 2g + 1 of a stripe are stored as its rows g and g + 8, so that a lane
-// has both sums of a pair.
+// unit that is not whole is filled up with zeros. A unit is four steps of mma.m16n8k16. In
+// step 2j + s, lane 4g + t has the four columns from 32j + 8t + 4s on, of rows g and g + 8. So for
+// steps 2j and 2j + 1 together this lane takes eight neighbouring numbers of x. If weights are in
+// pairs (gated_linear), rows 2g and 2g + 1 of a stripe are stored as its rows g and g + 8, so that
+// a lane has both sums of a pair.
 #pragma once
 
 #include "worker/kernels/kernel.h"

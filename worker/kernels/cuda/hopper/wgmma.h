@@ -3,10 +3,10 @@
 // rows of A, a warp's 16 in registers as for multiply_add(), times kRows rows of B in shared
 // memory. All threads of four warps call its functions together. Emulated over the shim.
 //
-// A lane 4g + t has sums d: number 4j + 2h + i is that of the warp's row 8h + g and B's row 8j + 2t
-// + i. A sum's bits are those of multiply_add() for the same step. B consists of rows of 128 bytes
-// (64 numbers of 16 bits) and begins at a multiple of 1024 bytes. The pieces of 16 bytes in a row
-// are swizzled: piece p of row r is at place p ^ r % 8.
+// A lane 4g + t has sums d: number 4j + 2h + i is that of the warp's row 8h + g and B's row
+// 8j + 2t + i. A sum's bits are those of multiply_add() for the same step. B consists of rows of
+// 128 bytes (64 numbers of 16 bits) and begins at a multiple of 1024 bytes. The pieces of 16 bytes
+// in a row are swizzled: piece p of row r is at place p ^ r % 8.
 //
 // Products run while the threads continue. Between wgmma_fence() and the wait for a group, no other
 // instruction may use the group's sums or change its A.
