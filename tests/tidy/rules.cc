@@ -99,10 +99,10 @@ std::vector<Finding> header_is_guarded(const SourceFile& file) {
 
 std::vector<Finding> instruction_sets_stay_in_vec(const SourceFile& file) {
   std::vector<Finding> findings;
-  if (file.path.starts_with("worker/kernels/cpu/vec")) return {};
+  if (file.path.starts_with("worker/kernels/cpu/vector/vec")) return {};
   for (size_t i = 0; i < file.lines.size() && file.is_cpp(); ++i) {
     if (code_of(file.lines[i]).find("__AVX") != std::string::npos) {
-      findings.push_back({i + 1, "uses __AVX: only worker/kernels/cpu/vec*.h may"});
+      findings.push_back({i + 1, "uses __AVX: only worker/kernels/cpu/vector/vec*.h may"});
     }
   }
   return findings;
@@ -198,8 +198,8 @@ std::vector<Finding> back_ends_are_apart(const SourceFile& file) {
 
 // worker/kernels/cpu is compiled once per ISA except for these files of tables and layouts.
 bool is_compiled_per_isa(const SourceFile& file) {
-  for (const char* other :
-       {"table", "none_x86", "pack", "pack_quantized", "rope_table", "sizes", "emulated/table"}) {
+  for (const char* other : {"table", "none_x86", "pack/pack", "pack/pack_quantized",
+                            "rows/rope_table", "sizes", "emulated/table"}) {
     const std::string stem = std::string("worker/kernels/cpu/") + other + ".";
     if (file.path.starts_with(stem)) return false;
   }
@@ -340,8 +340,8 @@ const std::vector<Rule>& rules() {
       {"FunctionsAreShort", functions_are_short, "base/a.cc",
        "void f(\n    int a) {\n" + repeat("  g();\n", kFunctionLines - 2) + "}\n"},
       {"HeaderIsGuarded", header_is_guarded, "base/a.h", "int f();\n"},
-      {"InstructionSetsStayInVec", instruction_sets_stay_in_vec, "worker/kernels/cpu/linear.cc",
-       "#if __AVX2__\n"},
+      {"InstructionSetsStayInVec", instruction_sets_stay_in_vec,
+       "worker/kernels/cpu/linear/linear.cc", "#if __AVX2__\n"},
       {"IncludesFollowLayers", includes_follow_layers, "worker/worker.cc",
        "#include \"models/config.h\"\n"},
       {"GrpcStaysAtTheEnds", grpc_stays_at_the_ends, "worker/worker.cc",
@@ -350,9 +350,9 @@ const std::vector<Rule>& rules() {
        "#include <boost/asio/io_context.hpp>\n"},
       {"ModelsKnowNoRanks", models_know_no_ranks, "models/families/llama.cc",
        "// Rank 0 has it.\n"},
-      {"IsaFilesIncludeLittle", isa_files_include_little, "worker/kernels/cpu/linear.cc",
+      {"IsaFilesIncludeLittle", isa_files_include_little, "worker/kernels/cpu/linear/linear.cc",
        "#include <vector>\n"},
-      {"CudaFilesIncludeLittle", cuda_files_include_little, "worker/kernels/cuda/linear.cu",
+      {"CudaFilesIncludeLittle", cuda_files_include_little, "worker/kernels/cuda/linear/linear.cu",
        "#include <absl/status/status.h>\n"},
       {"BackEndsAreApart", back_ends_are_apart, "worker/steps/executor.h",
        "#include \"worker/kernels/cuda/sizes.h\"\n"},

@@ -29,16 +29,16 @@ struct Exception {
 };
 constexpr Exception kExceptions[] = {
     {"FileIsShort", "worker/kernels/kernel.h", "the kernels' whole interface, one struct each"},
-    {"FileIsShort", "worker/kernels/cpu/linear.h", "one loop that all kinds of weights share"},
-    {"IsaFilesIncludeLittle", "worker/kernels/cpu/top_candidates.cc",
+    {"FileIsShort", "worker/kernels/cpu/linear/linear.h",
+     "one loop that all kinds of weights share"},
+    {"IsaFilesIncludeLittle", "worker/kernels/cpu/rows/top_candidates.cc",
      "base/numbers/math.h declares plain functions only: nothing inline to compile for an ISA"},
 };
 
 constexpr size_t kNouns = 12;
 // Folders that may have more nouns, because all their files are of one kind. CONTRIBUTING.md names
 // them.
-constexpr const char* kMatrices[] = {"models/families", "tests/fuzz", "tests/worker/kernels",
-                                     "worker/kernels/cpu", "worker/kernels/cuda"};
+constexpr const char* kMatrices[] = {"models/families", "tests/fuzz", "tests/worker/kernels"};
 
 const std::vector<SourceFile>& tree() {
   static const std::vector<SourceFile> files = read_tree(LOCKSTEP_SOURCE_DIR);
@@ -128,7 +128,7 @@ TEST(TidyTreeTest, TheWholeTreeIsRead) {
   for (const SourceFile& file : tree()) paths.insert(file.path);
   for (const char* path :
        {"CMakeLists.txt", "ARCHITECTURE.md", "operators/op.h", "proto/program.proto",
-        "worker/kernels/cpu/vec.h", "tests/tidy/rules.cc", "tools/test.sh"}) {
+        "worker/kernels/cpu/vector/vec.h", "tests/tidy/rules.cc", "tools/test.sh"}) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
   EXPECT_GT(paths.size(), 200u);
@@ -169,8 +169,8 @@ TEST(TidyTreeTest, TestsNamedByTheSecurityPageExist) {
 }
 
 // Paths that pages name as examples, or in another program's tree.
-constexpr const char* kOtherPaths[] = {"tools/rpc/README.md", "worker/kernels/cpu/softcap.cc",
-                                       "worker/kernels/cuda/softcap.cu"};
+constexpr const char* kOtherPaths[] = {"tools/rpc/README.md", "worker/kernels/cpu/rows/softcap.cc",
+                                       "worker/kernels/cuda/rows/softcap.cu"};
 
 TEST(TidyTreeTest, FilesNamedByPagesExist) {
   std::set<std::string> folders, other(std::begin(kOtherPaths), std::end(kOtherPaths));

@@ -2,7 +2,7 @@
 // Memory of each rank's device that the devices of the host's other ranks read and write. In an
 // exchange every rank writes its part into a slot of its own memory, sets a flag in every rank's
 // memory, waits for every rank's flag in its own, and reads all slots. One kernel on each device
-// does that (cuda/exchange.cu), without the host and without a library.
+// does that (cuda/peers/exchange.cu), without the host and without a library.
 //
 // Exchanges use channels, one for each block of a kernel. Channels are independent, so blocks may
 // run in any order. Exchange n of a channel uses slot n % 2, and one wait per exchange is enough. A

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "worker/kernels/cuda/exchange.h"
+#include "worker/kernels/cuda/peers/exchange.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The best keys of a block of threads, compared with a sort.
-#include "worker/kernels/cuda/best_keys.h"
+#include "worker/kernels/cuda/candidates/best_keys.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithm chosen for each product, with functions that behave like cuBLASLt's. They propose
 // algorithms by number; algorithm i takes at most max_rows[i] rows.
-#include "worker/kernels/cuda/cublas_products.h"
+#include "worker/kernels/cuda/cublas/cublas_products.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 #include "tests/worker/kernels/mma_ways.h"
 #include "tests/worker/kernels/tensor_core_model.h"
 #include "tests/worker/kernels/weights_case.h"
+#include "worker/kernels/cuda/linear/weight_words.h"
 #include "worker/kernels/cuda/shim/table.h"
-#include "worker/kernels/cuda/weight_words.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "worker/kernels/cuda/linear_mma.h"
+#include "worker/kernels/cuda/linear/linear_mma.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {

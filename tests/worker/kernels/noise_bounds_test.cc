@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/kernels/cuda/noise_bounds.h"
+#include "worker/kernels/cuda/candidates/noise_bounds.h"
 
 #include <gtest/gtest.h>
 

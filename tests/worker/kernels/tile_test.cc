@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of tile kernels alone, on emulated tiles, and on the CPU's if it has them.
 #define LOCKSTEP_ISA amx_emulated
-#include "worker/kernels/cpu/tile.h"
+#include "worker/kernels/cpu/tiles/tile.h"
 
 #include "base/system/cpu.h"
 #include "tests/worker/kernels/run_on_host.h"

@@ -3,7 +3,7 @@
 // attention_scratch.h. Internal linkage, since files of every ISA include it.
 #pragma once
 
-#include "worker/kernels/cpu/panels.h"
+#include "worker/kernels/cpu/pack/panels.h"
 #include "worker/kernels/kernel.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/cpu/sizes.h"
 
-#include "worker/kernels/cpu/attention_scratch.h"
+#include "worker/kernels/cpu/pages/attention_scratch.h"
 #include "worker/kernels/cpu/scratch.h"
 
 namespace lockstep::cpu {

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "worker/kernels/cpu/pack.h"
+#include "worker/kernels/cpu/pack/pack.h"
 #include "worker/kernels/cpu/sizes.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"

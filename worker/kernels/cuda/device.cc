@@ -8,8 +8,8 @@
 #include <array>
 #include <atomic>
 
-#include "worker/kernels/cuda/cublas_lt.h"
-#include "worker/kernels/cuda/peer_access.h"
+#include "worker/kernels/cuda/cublas/cublas_lt.h"
+#include "worker/kernels/cuda/peers/peer_access.h"
 
 namespace lockstep {
 namespace cuda {

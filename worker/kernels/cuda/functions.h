@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of `map` on the device: the steps of cpu/vec_math.h, and so its bits.
+// The functions of `map` on the device: the steps of cpu/vector/vec_math.h, and so its bits.
 #pragma once
 
 #include "worker/kernels/cuda/scalar.h"

@@ -37,7 +37,7 @@ __device__ inline void set_element(const TensorView& to, int64_t row, int64_t co
 constexpr int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// e^x with the steps of cpu/vec_math.h.
+// e^x with the steps of cpu/vector/vec_math.h.
 __device__ inline float exp_of(float x) {
   constexpr float kLog2E = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;

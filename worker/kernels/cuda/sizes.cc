@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/kernels/cuda/sizes.h"
 
-#include "worker/kernels/cuda/fragments.h"
+#include "worker/kernels/cuda/linear/fragments.h"
 
 namespace lockstep::device {
 

@@ -4,7 +4,7 @@
 // one.
 #include <array>
 
-#include "worker/kernels/cuda/fragments.h"
+#include "worker/kernels/cuda/linear/fragments.h"
 #include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/find.h"

@@ -7,7 +7,7 @@
 // to places four words apart.
 #include "worker/kernels/cuda/hopper/linear_wgmma.h"
 #include "worker/kernels/cuda/hopper/wgmma_tile.h"
-#include "worker/kernels/cuda/linear_mma.h"
+#include "worker/kernels/cuda/linear/linear_mma.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {

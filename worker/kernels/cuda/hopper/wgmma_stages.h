@@ -8,7 +8,7 @@
 #pragma once
 
 #include "worker/kernels/cuda/hopper/tensor_map.h"
-#include "worker/kernels/cuda/linear_product.h"
+#include "worker/kernels/cuda/linear/linear_product.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 

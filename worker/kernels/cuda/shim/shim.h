@@ -66,7 +66,7 @@ void copy_async(void* to, const void* from, int bytes);
 void commit_copies();
 void wait_copies(int under_way);
 
-// The functions of cuda/system_scope.h. A pause lets other host threads run.
+// The functions of cuda/peers/system_scope.h. A pause lets other host threads run.
 uint64_t nanoseconds();
 void pause(unsigned poll);
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "worker/kernels/cuda/fragments.h"
+#include "worker/kernels/cuda/linear/fragments.h"
 #include "worker/kernels/cuda/sizes.h"
 #include "worker/kernels/pack_rows.h"
 

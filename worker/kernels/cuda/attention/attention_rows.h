@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on tensor cores for steps with few rows, with the bits of attention_mma.cu.
+#pragma once
+
+#include "worker/kernels/cuda/attention/attention_tile.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+// Whether attend_rows() takes these operands: heads of up to 128 columns, and splits that are
+// stored in params.parts if there are several.
+bool takes_rows(const TiledAttention& params);
+
+// Each row and split has its own block of threads, which stores a row's output, or its part if
+// params.parts is set.
+const char* attend_rows(const TiledAttention& params, void* queue);
+
+}  // namespace lockstep::LOCKSTEP_TARGET
