@@ -16,7 +16,8 @@ bool check_block(const OperatorCall& c, int64_t rows, int64_t cols, Finding& f) 
          f.equal("columns of the block", c.block.cols, cols);
 }
 
-// Checks that delta_rule and recurrence share: head sizes, and a state of a matrix per value head.
+// Checks that delta_rule and recurrence share: the sizes of heads, and the state block, which has
+// one matrix per value head.
 bool check_state_heads(const OperatorCall& c, Finding& f) {
   const RecurrenceAttrs& a = c.attrs.recurrence();
   const bool shapes = f.equal("columns of q", c.in[0].cols, a.key_heads * a.k_dim) &&

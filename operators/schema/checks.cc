@@ -57,7 +57,7 @@ bool check_rotation(const RopeAttrs& a, const OperandShape& table, Finding& f) {
          f.equal("columns of the table", table.cols, a.rotary_dim);
 }
 
-// The checks that attention and rope_attention share; each has `sinks` at another index.
+// The checks that attention and rope_attention share. Their `sinks` have different indices.
 bool check_heads_and_pages(const OperatorCall& c, const OperandShape& sinks, Finding& f) {
   const AttentionAttrs& a = c.attrs.attention();
   if (c.program != nullptr &&
@@ -187,7 +187,7 @@ bool check_map(const OperatorCall& c, Finding& f) {
     return f.holds(a.factor == 0, "factor must be 0 where the function has none");
   }
   return a.function == Function::kScale ||
-         f.holds(a.factor > 0, "factor must be above 0, but for scale");
+         f.holds(a.factor > 0, "factor must be above 0, except for scale");
 }
 
 bool check_top_candidates(const OperatorCall& c, Finding& f) {
@@ -204,7 +204,7 @@ bool check_top_candidates(const OperatorCall& c, Finding& f) {
 bool check_all_gather(const OperatorCall& c, Finding& f) {
   const ArrayView<int64_t>& boundaries = c.attrs.gather().boundaries;
   const int64_t ranks = c.program != nullptr ? c.program->ranks : boundaries.size - 1;
-  if (!f.holds(ranks >= 1, "boundaries must be there") ||
+  if (!f.holds(ranks >= 1, "boundaries must be given") ||
       !f.equal("boundaries count", boundaries.size, ranks + 1) ||
       !f.equal("first of the boundaries", boundaries[0], 0)) {
     return false;

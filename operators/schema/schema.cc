@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of every operator. For a new row, the compiler and the tests name everything else needed.
+// The row of every operator. If a row is new, the compiler and the tests name what else it needs.
 #include "operators/schema/schema.h"
 
 #include "operators/schema/checks.h"
@@ -15,8 +15,8 @@ using schema_parts::embedding, schema_parts::ids, schema_parts::matrix, schema_p
 constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSchema>({
     {.op = Op::kEmbed,
      .formula = "out[row] = weight[token of row], or -0.0 for an id of another rank; by_position: "
-                "weight[position of row + offset]; a row that the step gives as an embedding is "
-                "that embedding, or weight[absent_id] if beside is set",
+                "weight[position of row + offset]; if the request gives a row as an embedding, "
+                "out[row] is that embedding, or weight[absent_id] if `beside` is set",
      .attrs = AttrsKind::kEmbed,
      .inputs = {embedding("weight")},
      .outputs = {"out"},
@@ -32,8 +32,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_linear,
      .flops_per_element = -1},
     {.op = Op::kGatedLinear,
-     .formula = "gated of both halves of a linear: out[j] = f(y[2j]) * y[2j + 1], y = x * weight^T "
-                "(+ bias); f is a function of map",
+     .formula = "a linear and gated in one: out[j] = f(y[2j]) * y[2j + 1], where y = x * weight^T "
+                "(+ bias) and f is a function of map",
      .attrs = AttrsKind::kMap,
      .inputs = {value("x"), matrix("weight"), optional_bias("bias")},
      .outputs = {"out"},
@@ -73,18 +73,18 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_head_norm,
      .flops_per_element = 4},
     {.op = Op::kRopeTable,
-     .formula = "cos and sin of position * inv_freq, by the sequence's rope_length, times "
-                "factor: [cos | sin]; position_row chooses the position, 0: the row's own, 1: the "
-                "row's own in the sequence's prefix and held_position after it, 2: 0 in the "
-                "prefix, then 1, 2, ...; with dynamic_length D: inv_freq of the base theta * (f * "
-                "L / D - (f - 1))^(d / (d - 2)), where f is dynamic_factor, d rotary_dim and L "
-                "max(position + 1, D)",
+     .formula = "out[row] = cos of position * inv_freq, then sin, all times factor; the sequence's "
+                "rope_length chooses the set of inv_freq; position_row chooses the position; "
+                "with dynamic_length D, inv_freq[i] is B^(-2i / d) instead, where B = "
+                "theta * (f * L / D - (f - 1))^(d / (d - 2)), d = rotary_dim, f = dynamic_factor "
+                "and L = max(position + 1, D)",
      .attrs = AttrsKind::kRopeTable,
      .outputs = {"out"},
      .rows = RowRule::kTokens,
      .check = check_rope_table},
     {.op = Op::kRope,
-     .formula = "rotates rotary_dim columns of every head, from offset on, by the table, in pairs",
+     .formula = "out = x, where rotary_dim columns of every head, from offset on, are rotated in "
+                "pairs by the table's angles",
      .attrs = AttrsKind::kRope,
      .inputs = {value("x"), value("table")},
      .outputs = {"out"},
@@ -95,8 +95,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 3},
     {.op = Op::kPositionScale,
      .formula = "out = x * scales[min((position + offset) / length, count of scales - 1)]; with "
-                "log_factor: x before position `length`, x * log(position + 1) * log_factor from "
-                "there on",
+                "log_factor: x if position < length, else x * log(position + 1) * log_factor",
      .attrs = AttrsKind::kPositionScale,
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -107,8 +106,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 1},
     {.op = Op::kAttention,
      .formula = "appends k and v to the layer's pages (read_only: an earlier layer has done it); "
-                "out = softmax(scale * q * keys^T, capped, + slope * distance) * values, causal "
-                "except for the rows of a sequence's prefix, which see each other; a query sees "
+                "out = softmax(scale * q * keys^T, capped, + slope * (key's position - query's)) * "
+                "values; causal, but the rows of a sequence's prefix see each other; a query sees "
                 "only keys in its window and its chunk; a head's sink is one more score, without a "
                 "value; values_in_keys: values are the first v_dim columns of keys, and v is k",
      .attrs = AttrsKind::kAttention,
@@ -187,8 +186,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .output_types = OutputTypes::kBF16,
      .columns = ColumnRule::kEach},
     {.op = Op::kRoundGroups,
-     .formula = "out = x in groups of 32 columns, as codes -127 .. 127 and a scale, as a linear "
-                "with quantized weights rounds its rows",
+     .formula = "out = x, rounded in groups of 32 columns: a scale and 32 codes from -127 to 127; "
+                "a linear with quantized weights rounds its rows in the same way",
      .inputs = {value("x")},
      .outputs = {"out"},
      .output_types = OutputTypes::kRounded,
@@ -230,8 +229,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .effect = true,
      .check = check_all_gather},
     {.op = Op::kRoute,
-     .formula = "for each row the best experts by score (+ bias), ties to the lower id, ascending, "
-                "and their weights: softmax or sigmoid of the scores",
+     .formula = "for each row, ids: the experts with the highest scores (+ bias), ascending; of "
+                "equal scores the lower id is chosen; weights: softmax or sigmoid of their scores",
      .attrs = AttrsKind::kRoute,
      .inputs = {value("scores"), optional_bias("bias")},
      .outputs = {"ids", "weights"},
@@ -264,8 +263,9 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_combine,
      .flops_per_element = 2},
     {.op = Op::kConv,
-     .formula = "out[row] = sum over taps j of weight[column, j] * x[row - taps + 1 + j] (+ bias), "
-                "rows of one sequence, 0 before its first; keeps the last taps - 1 rows of x",
+     .formula = "out[row] = sum over taps j of weight[column, j] * x[row - taps + 1 + j] (+ bias); "
+                "x has the rows of one sequence, and 0 before the first; keeps the last taps - 1 "
+                "rows of x",
      .attrs = AttrsKind::kConv,
      .inputs = {value("x"), norm("weight"), optional_bias("bias")},
      .outputs = {"out"},
@@ -277,8 +277,9 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = -1},
     {.op = Op::kDeltaRule,
      .formula =
-         "q, k of length 1, q times scale; for each value head, row by row: S *= decay; S += "
-         "k * rate * (v - k^T S)^T; out = q^T S; keeps S [k_dim, v_dim] of each head",
+         "q and k are scaled to length 1, then q is multiplied by scale; for each value head, row "
+         "by row: S *= decay; S += k * rate * (v - k^T S)^T; out = q^T S; keeps S [k_dim, v_dim] "
+         "of each head",
      .attrs = AttrsKind::kRecurrence,
      .inputs = {value("q"), value("k"), value("v"), value("decay"), value("rate")},
      .outputs = {"out"},
@@ -296,15 +297,15 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_decay,
      .flops_per_element = 16},
     {.op = Op::kHeadLinear,
-     .formula = "for each head: out = its first in_dim columns of x * its own matrix [in, out] (or "
-                "[out, in], transposed); weight has the matrices one after another",
+     .formula = "for each head: out = its first in_dim columns of x * its own matrix [in, out] "
+                "(transposed: [out, in]); weight has the matrices one after another",
      .attrs = AttrsKind::kHeads,
      .inputs = {value("x"), norm("weight")},
      .outputs = {"out"},
      .check = check_head_linear,
      .flops_per_element = -1},
     {.op = Op::kJoinHeads,
-     .formula = "for each head: out = [x | y], its columns of x, then those of y",
+     .formula = "for each head: out = its columns of x, then its columns of y",
      .attrs = AttrsKind::kHeads,
      .inputs = {value("x"), value("y")},
      .outputs = {"out"},
@@ -316,8 +317,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .rows = RowRule::kTokens,
      .check = check_broadcast},
     {.op = Op::kShift,
-     .formula = "out[row] = x[row - 1], rows of one sequence, 0 before its first; keeps the last "
-                "row of x",
+     .formula = "out[row] = x[row - 1]; x has the rows of one sequence, and 0 before the first; "
+                "keeps the last row of x",
      .attrs = AttrsKind::kBlock,
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -336,8 +337,8 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .flops_per_element = 3},
     {.op = Op::kRecurrence,
      .formula = "for each value head, row by row: S = decay * S + b * (a^T S) + k * v^T; "
-                "out = q^T S, of S after the row or before it; decay is one number for a head, or "
-                "one for each row of S; keeps S [k_dim, v_dim] of each head",
+                "out = q^T S, where S is the state after the row (out_before: before it); decay "
+                "is one number per head, or one per row of S; keeps S [k_dim, v_dim] of each head",
      .attrs = AttrsKind::kRecurrence,
      .inputs = {value("q"), value("k"), value("v"), value("decay"), optional_value("a"),
                 optional_value("b")},
@@ -355,7 +356,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_head_dot,
      .flops_per_element = 4},
     {.op = Op::kExpandHeads,
-     .formula = "for each head: out = its one column of x, in all of the head's columns",
+     .formula = "for each head: each of its columns of out = its one column of x",
      .attrs = AttrsKind::kHeads,
      .inputs = {value("x")},
      .outputs = {"out"},
@@ -364,7 +365,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .formula =
          "for each column, the weighted mean of v over the rows of a sequence so far: the row "
          "itself has the weight e^(k + first), an earlier row e^(k - age * e^decay), with age 0 "
-         "for the row just before; keeps both sums and their scale",
+         "for the row just before; keeps the sum of weights * v, the sum of weights, their scale",
      .attrs = AttrsKind::kBlock,
      .inputs = {value("k"), value("v"), norm("decay"), norm("first")},
      .outputs = {"out"},
@@ -375,7 +376,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_wkv,
      .flops_per_element = 80},
     {.op = Op::kColumns,
-     .formula = "out = columns begin to end of x, in place",
+     .formula = "out = columns begin to end - 1 of x, as a view, not as a copy",
      .attrs = AttrsKind::kColumns,
      .inputs = {value("x")},
      .outputs = {"out"},
