@@ -26,8 +26,8 @@ struct Summary {
   std::map<std::string, std::vector<int64_t>> tensors;  // A weight's source -> its shape.
   int64_t parameters = 0;                               // Elements of all tensors.
   std::vector<RotarySummary> rotary;                    // In ascending order, without repetition.
-  // For each layer with attention: the max number of positions that a query sees, in a window or a
-  // run (AttentionAttrs); 0: all of them.
+  // For each layer with attention: the max number of positions that a query sees, which a window or
+  // a chunk limits (AttentionAttrs); 0: all of them.
   std::map<int, int64_t> windows;
 };
 

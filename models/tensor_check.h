@@ -11,8 +11,9 @@
 namespace lockstep {
 
 // Checks that all sources of the graph's weights exist, in their shape and a readable type.
-// kFailedPrecondition has the number of missing tensors, the first three, and the tensor whose name
-// is nearest to the first, with its shape; if none is missing, the first of a wrong shape or type.
+// Else kFailedPrecondition names: the number of missing tensors, the first three, and the tensor
+// whose name is nearest to the first, with its shape; or, if none is missing, the first tensor of a
+// wrong shape or type.
 absl::Status check_tensors(const Checkpoint& checkpoint, const Graph& graph);
 
 // One line about tensors in the graph's layers, or next to its other tensors, that the graph does

@@ -32,7 +32,7 @@ struct Attention {
   std::vector<float> slopes = {};     // [heads]: the slopes of ALiBi.
   std::string sinks = "";             // The name of a layer's sinks tensor; "": none.
   std::vector<int64_t> windows = {};  // [layers]: how many positions a query sees; 0: all.
-  std::vector<int64_t> chunks = {};   // [layers]: positions per run; a query sees only its own run.
+  std::vector<int64_t> chunks = {};   // [layers]: positions per chunk; a query sees only its own.
   std::vector<bool> rotates = {};     // [layers]: whether q and k are rotated.
   Ropes ropes = {};
 

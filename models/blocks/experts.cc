@@ -27,11 +27,11 @@ void read_grouped(Keys& keys, Mixture& mixture) {
   const int64_t each = mixture.count / mixture.groups;
   // A group's score is the sum of its two best experts' scores.
   if (mixture.count % mixture.groups != 0 || (mixture.groups > 1 && each < 2)) {
-    keys.fail("n_group", "must be groups of two or more of {} experts each, found {}",
+    keys.fail("n_group", "must split the {} experts into groups of two or more, found {}",
               mixture.count, mixture.groups);
   }
   if (mixture.chosen > each * mixture.chosen_groups) {
-    keys.fail("topk_group", "must be groups of at least {} experts together, found {}",
+    keys.fail("topk_group", "must choose groups with at least {} experts in total, found {}",
               mixture.chosen, each * mixture.chosen_groups);
   }
   mixture.scale = keys.factor("routed_scaling_factor");

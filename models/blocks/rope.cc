@@ -202,8 +202,8 @@ PositionScales scales_of_log(Keys& keys, std::string_view key, double beta, int6
   const auto count = static_cast<int64_t>(std::ceil(last / static_cast<double>(length)));
   PositionScales scales{.length = length, .offset = offset};
   if (count > kMaxScales) {
-    keys.fail(key, "must be at least a part in {} of the {} positions, found {}", kMaxScales,
-              positions, length);
+    keys.fail(key, "must be at least 1/{} of the {} positions, found {}", kMaxScales, positions,
+              length);
     return scales;
   }
   for (int64_t i = 0; i < count; ++i) {

@@ -24,7 +24,7 @@ namespace {
 enum class RuleKind {
   kHarmless,    // The keys have no effect, whatever their value.
   kHarmlessAt,  // The keys have no effect with these values; later rules decide on other values.
-  kOnly,        // These values state what happens anyway; other values are refused by name.
+  kOnly,        // The computation always has these values; other values are an error.
   kUnknownAt,   // These values may change the computation.
 };
 
@@ -36,7 +36,7 @@ struct KeyRule {
 
 // The first row that has the key and covers the value decides.
 constexpr KeyRule kRules[] = {
-    // Keys that state what happens anyway.
+    // The computation always has these values.
     {RuleKind::kOnly, "*non_causal* *noncausal*", "[false]"},
     {RuleKind::kOnly, "*causal*", "[true]"},
     {RuleKind::kOnly, "_remove_final_layer_norm", "[false]"},

@@ -90,8 +90,8 @@ class Keys {
     refuse(key, fmt::format(format, std::forward<Args>(args)...));
   }
   void fail(const absl::Status& status);  // Its message begins with "key: " or "key.member: ".
-  // Reads the members of the object `key` through their own Keys. Their errors are errors here,
-  // too.
+  // Reads the members of the object `key` through another Keys. An error of that Keys is an error
+  // here, too.
   void inside(std::string_view key, const std::function<void(Keys&)>& read);
 
   absl::Status finish();

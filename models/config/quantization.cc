@@ -21,7 +21,7 @@ constexpr Method kMethods[] = {
     {"fbgemm_fp8", "floats of 8 bits with a scale per row"},
     {"modelopt", "NVIDIA's FP8 or NVFP4"},
     {"compressed-tensors", "integers or floats of 4 or 8 bits"},
-    {"mxfp4", "floats of 4 bits with a scale per 32"},
+    {"mxfp4", "floats of 4 bits with a scale per 32 weights"},
     {"awq", "integers of 4 bits"},
     {"gptq", "integers of 2 to 8 bits"},
     {"auto-round", "integers of 2 to 8 bits"},

@@ -70,8 +70,9 @@ FullHeads read_full_heads(Keys& keys, const Sizes& sizes) {
   return full;
 }
 
-// --- Sharing layers compute no keys and values. They are the last layers. Each
-// reads the pages of the last layer that has pages and, like the sharing layer, a window or none.
+// --- Sharing layers, the last ones, compute no keys and values. A sharing layer with a window
+// reads the pages of the last layer that has a window and its own pages. A sharing layer without a
+// window reads those of the last layer that has its own pages and no window.
 int read_first_sharing(Keys& keys, const Windows& windows) {
   const auto layers = static_cast<int>(windows.size());
   const auto first =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llama 4: most layers rotate neighbouring columns, scale each head of q and k to a fixed length,
-// and see only positions of the query's run of attention_chunk_size positions. The others see all
-// positions and scale q by position. One expert per token, with scaled input, and a shared one;
-// some layers have a dense MLP.
+// and have chunks of attention_chunk_size positions: a query sees only its own chunk. The others
+// see all positions and scale q by position. One expert per token, with scaled input, and a shared
+// one; some layers have a dense MLP.
 #include <vector>
 
 #include "models/blocks/llama.h"

@@ -8,8 +8,8 @@
 namespace lockstep::families::mpt {
 namespace {
 
-// If the number of heads is not a power of two, the slopes come from those of the next higher power
-// of two: every second one, from the second on, then every second one, from the first on.
+// If the number of heads is not a power of two, the slopes are taken from those of the next higher
+// power of two, in this order: number 2, 4, 6, ..., then 1, 3, 5, ...
 std::vector<float> mpt_slopes(int64_t heads) {
   const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(heads)));
   const std::vector<float> all = alibi_slopes(above);

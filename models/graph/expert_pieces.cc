@@ -16,7 +16,7 @@ std::string numbered(const std::string& name, int64_t expert) {
   return name.substr(0, star) + std::to_string(expert) + name.substr(star + 1);
 }
 
-// The linear's first row in a matrix of the stack, once rows that alternate are grouped by linear.
+// The linear's first row in a matrix of the stack, if alternating rows are first grouped by linear.
 int64_t first_row(const Experts& experts) {
   return experts.interleaved == 0 ? experts.row_begin
                                   : experts.row_begin * (experts.stack_rows / experts.interleaved);

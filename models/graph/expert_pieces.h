@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// `name` is experts.name after the prefixes of the open scopes.
+// `name` is experts.name with the prefixes of the open scopes.
 Parameter expert_weight(const std::string& name, const Experts& experts, AxisSize out, AxisSize in);
 Parameter expert_bias(const std::string& name, const Experts& experts, AxisSize out);
 

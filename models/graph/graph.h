@@ -102,7 +102,7 @@ class Graph {
   void rename(std::string_view from, std::string_view to);  // Prefixes of sources' names.
   int add_parameter(Parameter parameter);
   std::vector<Parameter>& mutable_parameters() { return parameters_; }  // To change sources.
-  // Appends a node; outputs get the given infos (node is filled in). Returns their values.
+  // Appends a node and its outputs, and sets ValueInfo::node of these. Returns their values.
   std::vector<Value> append(Node node, std::vector<ValueInfo> outputs);
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<ValueInfo>& values() const { return values_; }

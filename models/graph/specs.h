@@ -56,7 +56,7 @@ struct QkNorm {
 inline constexpr QkNorm kHeadNorms = {.over = QkNorm::Over::kHead};
 inline constexpr QkNorm kNormOverAllHeads = {.over = QkNorm::Over::kAllHeads};
 
-// Rows of a fused matrix and of its bias, such as the k of [q; k; v]: stacked ranges.
+// Rows of a fused matrix and of its bias, e.g. those of k in [q; k; v]: ranges, stacked in order.
 struct FusedPart {
   struct RowRange {
     int64_t begin, end;

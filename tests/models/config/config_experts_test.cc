@@ -125,12 +125,13 @@ TEST(ConfigExpertsTest, AWrongKeyIsNamed) {
 
 TEST(ConfigExpertsTest, GroupsWithTooFewExpertsAreNamed) {
   for (const Wrong& wrong : {
-           Wrong{R"({"n_group": 3})", "n_group: must be groups of two or more of 128 experts each"},
-           Wrong{R"({"n_group": 128})", "n_group: must be groups of two or more"},
+           Wrong{R"({"n_group": 3})",
+                 "n_group: must split the 128 experts into groups of two or more, found 3"},
+           Wrong{R"({"n_group": 128})", "groups of two or more, found 128"},
            Wrong{R"({"n_group": 4, "topk_group": 5})",
                  "topk_group: must be an integer from 1 to 4"},
            Wrong{R"({"n_group": 64, "topk_group": 3})",
-                 "topk_group: must be groups of at least 8 experts together, found 6"},
+                 "topk_group: must choose groups with at least 8 experts in total, found 6"},
            Wrong{R"({"routed_scaling_factor": 0})", "routed_scaling_factor: must be a number from"},
            Wrong{R"({"n_shared_experts": 0})", "n_shared_experts: must be an integer from 1"},
        }) {

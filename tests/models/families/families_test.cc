@@ -389,7 +389,7 @@ TEST(Ministral3Test, QueriesAreScaledByTheirPosition) {
   expect_refused(with(kMinistral, R"("max_position_embeddings": 10000000, "rope_parameters": {
       "rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 2,
       "llama_4_scaling_beta": 1})"),
-                 "original_max_position_embeddings: must be at least a part in 65536");
+                 "original_max_position_embeddings: must be at least 1/65536");
   expect_refused(with(kMinistral, size + yarn + "}"), "rope_parameters.llama_4_scaling_beta:");
   expect_refused(with(kMinistral, size + yarn + R"(, "llama_4_scaling_beta": -1})"),
                  "llama_4_scaling_beta: must be a number from 0 to 1000, found -1");
