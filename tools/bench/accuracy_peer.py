@@ -78,7 +78,8 @@ def by_pairs(rows: np.ndarray, heads: int) -> np.ndarray:
 
 
 def padded(values: np.ndarray, shape: Shape, axis: int) -> np.ndarray:
-    """`values` with zero columns of ffn up to whole blocks, which do not change results."""
+    """`values` with zeros appended along the axis of ffn, up to whole blocks. The zeros do not
+    change results."""
     missing = [(0, 0), (0, 0)]
     missing[axis] = (0, shape.ffn - values.shape[axis])
     return np.pad(values, missing)

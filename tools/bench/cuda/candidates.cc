@@ -24,7 +24,7 @@ bool same_sum(const BlockSum& a, const BlockSum& b) {
   return same_bits(a.max, b.max) && same_bits(a.sum, b.sum);
 }
 
-// A request for the same, with places of its own for the answers.
+// A copy of a request without logits, with its own memory for the answers.
 struct Answers {
   OutputSpec request;
   std::vector<Candidate> top, raw_top;

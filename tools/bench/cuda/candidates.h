@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// Whether the step's outputs have the answers of the CPU's kernel; they need not ask for logits.
-// `logits` is in the host's memory.
+// Whether the step's outputs have the answers that the CPU's kernel computes from `logits`, which
+// are in the host's memory. The outputs' copies of logits are not compared.
 bool has_cpu_candidates(const TensorView& logits, const StepView& step);
 
 }  // namespace lockstep
