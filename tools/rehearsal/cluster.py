@@ -245,7 +245,7 @@ class Cluster:
             self.say(f"{pod.name}: deleted")
 
     def keep_templates(self) -> None:
-        """Pods below the partition of a StatefulSet keep the templates of now."""
+        """From now on, a StatefulSet's pods below its partition keep the current template."""
         self.before = {each["metadata"]["name"]: copy.deepcopy(each["spec"]["template"])
                        for each in self.manifest.of_kind("StatefulSet")}
 

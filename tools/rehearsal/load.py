@@ -8,10 +8,10 @@ ANSWERS is a file of undisturbed answers, which is recorded if it is missing. A 
 input, `look` or `mark`, is answered by a line of JSON with the counts since the last `mark`. The
 end of input ends the program.
 
-An answer is lost if its request was accepted and the answer does not arrive whole. A request that
-the server did not accept (no connection, one that was closed before the request was sent, 429, 503,
-UNAVAILABLE before the first event) is refused: the client sends it again after RETRY_S, and the
-time counts as a pause.
+An answer is lost if its request was accepted and the answer does not arrive whole. A request is
+refused if the server did not accept it: there was no connection, the connection was closed before
+the request was sent, or the answer was 429, 503, or UNAVAILABLE before the first event. The client
+sends a refused request again after RETRY_S, and the time counts as a pause.
 """
 
 import dataclasses

@@ -56,7 +56,7 @@ class Manifest:
         raise Broken(f"{kind} {name}: must exist, found none")
 
     def draw_secrets(self, value: str) -> None:
-        """Replaces the values of examples."""
+        """Replaces each REPLACE in the secrets by `value`."""
         for secret in self.of_kind("Secret"):
             for group in ("stringData", "data"):
                 for key, old in secret.get(group, {}).items():

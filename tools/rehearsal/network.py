@@ -64,7 +64,7 @@ class Sandbox:
         subprocess.run(["nsenter", f"--net={self.path}", "sh", "-c", inside], check=True)
 
     def cut(self) -> None:
-        """Loses every packet from now on; no side learns of it."""
+        """Drops every packet from now on, without an error to either side."""
         ip("link", "set", self.link, "down", check=False)
 
     def close(self) -> None:

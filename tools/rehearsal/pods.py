@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods, and the kubelet that runs the containers of one: start, probes, restarts with back-off, and
-the end by preStop, SIGTERM, grace and SIGKILL. `step` is called again and again with the time, and
-waits for nothing but its runtime, so tests can pass a simulated time and runtime."""
+"""Pods, and the kubelet that runs a pod's containers: start, probes, restarts with back-off, and
+the end by preStop, SIGTERM, grace and SIGKILL. `step` is called repeatedly with the current time,
+and waits only for its runtime, so tests can pass a simulated time and runtime."""
 
 import dataclasses
 import signal

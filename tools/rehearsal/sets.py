@@ -155,8 +155,8 @@ class Groups:
         return all(pod.revision == self.now for pod in self.members.get(index, []))
 
     def count(self, replicas: int, surge: int) -> int:
-        """The number of groups to have now: more than `replicas` while some are of an old
-        template, and until all new ones are ready."""
+        """The number of groups to have now. It is more than `replicas` while a group has an old
+        template, and then until all groups are ready."""
         if not all(self.is_new(index) for index in range(replicas)):
             return replicas + surge
         if all(self.is_ready(index) for index in range(replicas)):

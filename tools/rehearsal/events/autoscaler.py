@@ -8,12 +8,12 @@ from manifests import Manifest, quantity
 
 KINDS = ("HorizontalPodAutoscaler", "ScaledObject")
 TOLERANCE = 0.1  # Kubernetes' default: smaller differences change nothing.
-PREFIX = "lockstep_"  # adapter-values.yaml gives prometheus-adapter names with it.
+PREFIX = "lockstep_"  # The prefix of gauges' names in adapter-values.yaml.
 
 
 def gauges(text: str) -> dict:
-    """The values at /metrics by name, without the prefix of the server; of labelled ones the
-    sum."""
+    """The values at /metrics by name, without the prefix of the server. Values of one name with
+    different labels are added."""
     found: dict[str, float] = {}
     for name, value in re.findall(r"^(?:lockstep|vllm):(\w+)(?:\{[^}]*\})? (\S+)$", text, re.M):
         found[name] = found.get(name, 0.0) + float(value)

@@ -16,8 +16,8 @@ def openssl(*command) -> None:
 
 
 class Issuer:
-    """Issues every certificate of a manifest again, by authorities in a folder, which it makes if
-    there are none."""
+    """Issues every certificate of a manifest again. The authorities are in a folder; one that is
+    missing is made."""
 
     def __init__(self, folder: Path):
         self.folder = folder

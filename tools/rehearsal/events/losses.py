@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events in which processes, pods, nodes or their means are lost."""
+"""Events in which processes, pods, nodes or resources are lost."""
 
 import shutil
 import signal
@@ -73,8 +73,8 @@ def node_gone(rehearsal: Rehearsal) -> None:
 
 
 def out_of_memory(rehearsal: Rehearsal) -> None:
-    """Another process in a worker's container takes all memory up to the limit; the kernel is made
-    to choose the worker."""
+    """Another process in a worker's container takes all memory up to the limit. The worker's
+    oom_score_adj makes the kernel kill the worker."""
     pod = rehearsal.worker()
     slot, restarts = rehearsal.slot(pod), pod.restarts
     Path(f"/proc/{slot.run.pid}/oom_score_adj").write_text("1000")

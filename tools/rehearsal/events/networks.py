@@ -94,8 +94,8 @@ def proxy(rehearsal: Rehearsal) -> None:
 
 
 def scale(rehearsal: Rehearsal) -> None:
-    """More clients come, until the autoscaler adds a group; then they go. The 300 s after which it
-    removes groups are not waited for."""
+    """More clients come, until the autoscaler adds a group; then they go. The autoscaler must then
+    ask for fewer groups; the 300 s until a real one removes them are left out."""
     cluster, scaler = rehearsal.cluster, Autoscaler.of(rehearsal.cluster.manifest)
     if scaler is None:
         raise Unplayable("it has no autoscaler")
