@@ -150,7 +150,8 @@ class ModelConfig:
 
 
 class Absent:
-    """Replaces a name of vLLM's engine. It is false; its members and results are Absent, too."""
+    """Replaces a name of vLLM's engine. bool() of it is False. Its members and results are
+    Absent, too."""
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)

@@ -98,7 +98,8 @@ def main() -> int:
         return SKIPPED
     fetched = subprocess.run([sys.executable, HERE / "fetch.py", WORK / "source"], check=False)
     if fetched.returncode != 0:
-        print("vllm: must fetch vLLM's tests from PyPI once, found no way; try with a network")
+        print("vllm: must have vLLM's tests, found none; try again with a network: they are "
+              "fetched from PyPI once")
         return SKIPPED
     if is_ci:
         arguments = ci_tests()
