@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 from model import Llama
 
-# The check uses the first two texts of each list whose greedy tokens no rounding can change.
+# From each list the check uses the first two texts for which rounding cannot change greedy tokens.
 LEAST_MARGIN = 0.01
 SHORT = (",", ":")
 OPENINGS = [
@@ -107,7 +107,7 @@ def compare_plain(folder, model, ids):
 
 
 def main():
-    """Runs the checks asked for."""
+    """Runs the requested checks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--golden", type=Path, help="write this golden file")

@@ -99,7 +99,7 @@ def encode(tokenizer, texts):
 
 
 def make_batches(documents, seed):
-    """Returns batches (ids, targets) of documents of like length, in a seeded random order."""
+    """Returns batches (ids, targets) of documents of similar length, in a seeded random order."""
     rng = random.Random(seed)
     documents = list(documents)
     rng.shuffle(documents)
@@ -169,7 +169,8 @@ def rate_at(progress, warm, floor=0.02):
 
 
 class Average:
-    """A moving average of a model's weights, which writes better than the weights themselves."""
+    """A moving average of a model's weights. With it the model writes better than with the weights
+    themselves."""
 
     def __init__(self, model):
         self.weights = {name: weight.clone() for name, weight in model.state_dict().items()}
