@@ -7,7 +7,7 @@
 # TAG defaults to lockstep:cpu. --prebuilt uses build/cpu instead of compiling inside: valid only if
 # this machine is Debian 12. --fresh makes Debian's base again. --target stops at a stage of the
 # Dockerfile and runs nothing. One commit, the same binary and the same packages give the same
-# digest: every time in the image is the commit's, or SOURCE_DATE_EPOCH.
+# digest: every timestamp in the image is the commit's, or SOURCE_DATE_EPOCH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
