@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# For checks of the last landing (the commits since main, else the last one), and for checks that
-# alternate from commit to commit.
+# For checks of the last landing (see before_landing), and for checks that alternate from commit to
+# commit.
 
 # 0 if the clone has no history.
 commit_count() { git rev-list --count HEAD 2>/dev/null || echo 0; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two layers are compared number by number. Each index of a value must be equal or differ by the
-// same distance, and so must indices of weights, and of states. Every other number must be equal.
+// Two layers are compared number by number. The indices of values must be equal in both layers, or
+// differ by one distance, which all that differ have. The same holds for the indices of weights,
+// and for those of states. All other numbers must be equal.
 #include "tools/commands/models/fold_layers.h"
 
 #include <fmt/format.h>
