@@ -36,6 +36,26 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} ||
   fail "SOURCE_DATE_EPOCH: must be a time in seconds outside a git checkout, found none"
 export SOURCE_DATE_EPOCH
 
+# id_of TAG: the image's id, or nothing.
+id_of() { podman image inspect --format '{{.Id}}' "$1" 2>/dev/null || true; }
+
+# remove_old ID TAG: removes the image that had the tag before, unless something else uses it.
+remove_old() {
+  [ -z "$1" ] || [ "$1" = "$(id_of "$2")" ] || podman rmi "$1" >/dev/null 2>&1 || true
+}
+
+# buildah keeps a stage that another stage is named after: its container, and an image without name.
+remove_stages() {
+  local image containers
+  for image in $(buildah images --quiet --no-trunc --filter label=lockstep.stage); do
+    containers=$(buildah containers --noheading --notruncate \
+      --format '{{.ContainerID}} {{.ImageID}}')
+    awk -v id="${image#sha256:}" '$2 == id {print $1}' <<<"$containers" |
+      xargs --no-run-if-empty buildah rm >/dev/null
+    buildah rmi "$image" >/dev/null
+  done
+}
+
 # Leaves out documentation and translations, as debian:12-slim does; licences stay.
 slim() {
   cat >"$1/etc/dpkg/dpkg.cfg.d/slim" <<'END'
@@ -54,8 +74,10 @@ END
 base=localhost/lockstep-base:12
 if [ -n "$fresh" ] || ! buildah inspect --type image "$base" >/dev/null 2>&1; then
   echo "build_image: Debian's base"
-  folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' EXIT
+  folder=$(mktemp -d) old=$(id_of "$base")
+  trap 'umount "$folder" 2>/dev/null || true; rm -rf "$folder"' EXIT
+  # dpkg writes each file through to the disk, which takes longer than all else.
+  mount -t tmpfs tmpfs "$folder" 2>/dev/null || true
   debootstrap --variant=minbase bookworm "$folder/base" ${mirror:+"$mirror"} >"$folder/log" ||
     { tail -n 5 "$folder/log" >&2; fail "debootstrap failed"; }
   slim "$folder/base"
@@ -63,6 +85,7 @@ if [ -n "$fresh" ] || ! buildah inspect --type image "$base" >/dev/null 2>&1; th
   buildah add --quiet "$container" "$folder/base" / >/dev/null
   buildah commit --quiet --rm --omit-history --timestamp "$SOURCE_DATE_EPOCH" "$container" \
     "$base" >/dev/null
+  remove_old "$old" "$base"
 fi
 
 if [ "$binaries" = prebuilt ]; then
@@ -70,11 +93,14 @@ if [ "$binaries" = prebuilt ]; then
   cmake --install build/cpu --prefix "$PWD/build/image" --strip >/dev/null
 fi
 echo "build_image: $target of deploy/Dockerfile, $binaries"
+old=$(id_of "$tag")
 buildah build --quiet --format oci --omit-history \
   --build-arg BASE="$base" --build-arg BINARIES="$binaries" \
   --build-arg SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" --timestamp "$SOURCE_DATE_EPOCH" \
   --ignorefile deploy/Dockerfile.dockerignore --target "$target" --tag "$tag" \
   -f deploy/Dockerfile . >/dev/null
+remove_stages
+remove_old "$old" "$tag"
 [ "$target" = cpu ] || exit 0
 
 inside() {

@@ -16,6 +16,12 @@ lockstep_test_packages=(
   libclang-rt-14-dev
 )
 
+# For deploy/build_image.sh and tools/rehearse, which need root and Debian 12.
+lockstep_rehearsal_packages=(
+  debootstrap buildah podman runc netavark aardvark-dns catatonit iptables nftables iproute2 openssl
+  python3-yaml python3-grpcio
+)
+
 # install_packages NAME...: installs the missing ones.
 install_packages() {
   local missing=()
@@ -41,6 +47,14 @@ install_packages() {
   "${sudo[@]}" apt-get update -qq
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Without these packages RehearsalRunTest is skipped.
+install_rehearsal_packages() {
+  [ "$(id -u)" -eq 0 ] && grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null || return 0
+  (install_packages "${lockstep_rehearsal_packages[@]}") ||
+    echo "lockstep: manifests are not rehearsed: could not install" \
+      "${lockstep_rehearsal_packages[*]}"
 }
 
 # Makes build/python, an environment with the packages that check manifests, the official client of

@@ -18,6 +18,7 @@ source tools/setup.sh
 source tools/landing.sh
 
 release() {
+  install_rehearsal_packages
   cmake --preset cpu -DLOCKSTEP_TESTS=ON
   cmake --build --preset cpu
   ctest --preset cpu -j "$(nproc)" "$@" | tee build/cpu/tests.log

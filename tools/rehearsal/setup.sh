@@ -3,5 +3,4 @@
 # Installs the packages that only deploy/build_image.sh and tools/rehearse need.
 set -euo pipefail
 source "$(dirname "$0")/../setup.sh"
-install_packages debootstrap buildah podman runc netavark aardvark-dns catatonit nftables iproute2 \
-  haproxy openssl python3-yaml python3-grpcio
+install_packages "${lockstep_rehearsal_packages[@]}" haproxy
