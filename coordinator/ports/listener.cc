@@ -187,26 +187,37 @@ void Listener::run() {
   for (const int socket : sockets_) watched.push_back({.fd = socket, .events = POLLIN});
   while (true) {
     if (poll(watched.data(), watched.size(), -1) < 0) continue;  // EINTR
-    if (watched[0].revents != 0) return;
+    if (watched[0].revents != 0) break;
     for (size_t i = 1; i < watched.size(); ++i) {
       if (watched[i].revents != 0) accept_one(watched[i].fd);
     }
   }
+  // Clients of these connections may have sent a request, which closing the socket would lose.
+  for (const int socket : sockets_) {
+    for (int i = 0; i < kBacklog && accept_one(socket); ++i) {
+    }
+  }
 }
 
-void Listener::accept_one(int socket) {
+bool Listener::accept_one(int socket) {
   const int connection = accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (connection >= 0) return take(connection);
+  if (connection >= 0) {
+    take(connection);
+    return true;
+  }
   switch (errno) {
     case EMFILE:
     case ENFILE:
-      return refuse_with_spare(socket);
+      refuse_with_spare(socket);
+      break;
     case ENOBUFS:
     case ENOMEM:
-      return pause();
+      pause();
+      break;
     default:  // EAGAIN, or the client is gone: only this connection is affected.
-      return;
+      break;
   }
+  return false;
 }
 
 void Listener::take(int connection) {

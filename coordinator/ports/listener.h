@@ -51,7 +51,8 @@ class Listener {
   // over and are open.
   using CountOpen = std::function<OpenConnections(const std::string& network)>;
   void start(std::function<void(int descriptor)> hand_over, CountOpen count_open);
-  // Accepts no more: the system refuses new clients; connections handed over are not touched.
+  // Hands over the connections that clients have opened so far, and accepts no more: the system
+  // refuses new clients.
   void stop();
 
  private:
@@ -62,7 +63,7 @@ class Listener {
 
   // Used by the accepting thread.
   void run();
-  void accept_one(int socket);
+  bool accept_one(int socket);  // False: no connection was accepted.
   void take(int connection);
   void refuse_above_bound(int connection, const OpenConnections& open);
   // For a process without free descriptors: closes the spare one, to accept and refuse a client.

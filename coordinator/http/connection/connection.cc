@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/sockets/address.h"
@@ -51,7 +52,8 @@ bool Connection::is_closable() const {
 
 void Connection::drain() {
   const bool is_idle = mode_ == Mode::kReading && reading_ == RequestReader::State::kIdle;
-  if (is_idle && was_answered_) close();
+  if (!is_idle || !was_answered_) return;
+  deadline_ = std::min(deadline_, Clock::now() + limits_.last_request);
 }
 
 void Connection::close() {
@@ -353,11 +355,13 @@ void Connection::finish_answer() {
   unsent_.hold(0);
   if (exchange_ != nullptr) exchange_->finish();
   exchange_.reset();
-  if (close_after_ || thread_->server().draining) return linger();
+  if (close_after_) return linger();
   was_answered_ = true;
   mode_ = Mode::kReading;
   reading_ = RequestReader::State::kIdle;
-  set_deadline(limits_.idle);
+  // During a drain the client did not learn from this answer's head that the connection will close,
+  // so it may send its next request already.
+  set_deadline(thread_->server().draining ? limits_.last_request : limits_.idle);
   reader_.feed({});
   advance();
   // The client sends no more, and all its requests are answered.

@@ -22,7 +22,7 @@ constexpr int kCloseSamples = 32;
 Clock::duration tick_time_of(const Limits& limits) {
   const auto shortest =
       std::min({limits.header, limits.body, limits.idle, limits.write, limits.linger,
-                limits.silence, limits.ping, limits.lost,
+                limits.last_request, limits.silence, limits.ping, limits.lost,
                 limits.unproven.has_value() ? limits.unproven->time : limits.header});
   return std::clamp<Clock::duration>(shortest / 4, std::chrono::milliseconds(5),
                                      std::chrono::milliseconds(250));

@@ -18,7 +18,7 @@ namespace lockstep::http {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{2};  // The interval of checks in wait_answered().
+constexpr std::chrono::milliseconds kPoll{2};  // The interval of checks in wait().
 // The number of connections above the limit that are accepted before others are closed for them.
 // During a flood the I/O threads close late, and connections beyond this number are refused.
 int64_t max_coming(int64_t max) { return std::max<int64_t>(64, max / 2); }
@@ -61,8 +61,12 @@ class Server::Impl {
   const std::string& address() const { return listener_->address(); }
   int64_t connections() const { return state_.connections.all(); }
   void wait_answered(std::chrono::milliseconds patience) {
-    const auto deadline = Clock::now() + patience;
-    while (state_.answers > 0 && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+    wait(patience, [this] { return state_.answers == 0; });
+  }
+  void finish(std::chrono::milliseconds patience) {
+    drain();
+    listener_->stop();
+    wait(patience, [this] { return connections() == 0; });
   }
   void drain() {
     state_.draining = true;
@@ -70,6 +74,11 @@ class Server::Impl {
   }
 
  private:
+  template <typename Condition>
+  static void wait(std::chrono::milliseconds patience, const Condition& condition) {
+    const auto deadline = Clock::now() + patience;
+    while (!condition() && Clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  }
   void close_for_newer(int64_t max) {
     for (const auto& thread : threads_) thread->close_one();
     if (const int64_t count = closings_.count(); count > 0) {
@@ -115,6 +124,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const ServerOptions& optio
 const std::string& Server::address() const { return impl_->address(); }
 void Server::drain() { impl_->drain(); }
 void Server::wait_answered(std::chrono::milliseconds patience) { impl_->wait_answered(patience); }
+void Server::finish(std::chrono::milliseconds patience) { impl_->finish(patience); }
 int64_t Server::connections() const { return impl_->connections(); }
 
 }  // namespace lockstep::http

@@ -30,15 +30,18 @@ struct UnprovenLimits {
 
 struct Limits {
   ReadLimits read;
-  int64_t all_body_bytes = 256 << 20;         // For all requests being received.
-  int64_t all_answer_bytes = 256 << 20;       // For answers and pieces above 64 KiB, until sent.
-  size_t pipelined_bytes = 64 << 10;          // HTTP/1.1: read ahead while a request is answered.
-  uint32_t max_streams = 256;                 // HTTP/2: requests of one connection at once.
-  std::chrono::milliseconds header{10'000};   // From a head's first byte; at first, from accept.
-  std::chrono::milliseconds body{30'000};     // From the end of the head; HTTP/2: from its start.
-  std::chrono::milliseconds idle{75'000};     // Between requests.
-  std::chrono::milliseconds write{15'000};    // Without progress in sending, also of one stream.
-  std::chrono::milliseconds linger{2'000};    // HTTP/1.1: for the client to read a last answer.
+  int64_t all_body_bytes = 256 << 20;        // For all requests being received.
+  int64_t all_answer_bytes = 256 << 20;      // For answers and pieces above 64 KiB, until sent.
+  size_t pipelined_bytes = 64 << 10;         // HTTP/1.1: read ahead while a request is answered.
+  uint32_t max_streams = 256;                // HTTP/2: requests of one connection at once.
+  std::chrono::milliseconds header{10'000};  // From a head's first byte; at first, from accept.
+  std::chrono::milliseconds body{30'000};    // From the end of the head; HTTP/2: from its start.
+  std::chrono::milliseconds idle{75'000};    // Between requests.
+  std::chrono::milliseconds write{15'000};   // Without progress in sending, also of one stream.
+  std::chrono::milliseconds linger{2'000};   // HTTP/1.1: for the client to read a last answer.
+  // HTTP/1.1: for the next request of an idle client while the server drains. If its connection
+  // closed at once, a client that is just sending would not know whether its request was taken.
+  std::chrono::milliseconds last_request{1'000};
   std::chrono::milliseconds silence{15'000};  // HTTP/1.1: see BodySource::keep_alive().
   std::chrono::milliseconds ping{5'000};      // HTTP/2: after this silence the client is pinged,
   std::chrono::milliseconds lost{15'000};     // and after this one its connection is closed.
@@ -72,10 +75,14 @@ class Server {
 
   // The bound address: "127.0.0.1:40123".
   const std::string& address() const;
-  // Closes idle connections, and others as soon as their request is answered. HTTP/1.1: a
-  // connection that has not sent a request yet, or is opened later, still gets one answer, so that
-  // probes learn that the server drains. HTTP/2: the client may open no more streams. Any thread.
+  // From now on each answer ends its connection. HTTP/1.1: answers say so, and a connection that is
+  // idle closes after Limits::last_request; connections that have not sent a request yet, or are
+  // opened later, also get an answer, so that probes learn that the server drains. HTTP/2: the
+  // client may open no more streams. Any thread.
   void drain();
+  // drain(), then accepts no more connections, and waits until all are closed, at most this long.
+  // Any thread except its own.
+  void finish(std::chrono::milliseconds patience);
   // Waits until no request is being answered, at most this long. Any thread except its own.
   void wait_answered(std::chrono::milliseconds patience);
   // The number of open connections. Any thread.

@@ -56,6 +56,7 @@ class Host {
               return open;
             });
   }
+  void stop() { (*listener_)->stop(); }
   void wait_for(size_t count) {
     MutexLock lock(&mutex_);
     while (accepted_.size() < count) changed_.wait(&mutex_);
@@ -93,6 +94,16 @@ TEST(ListenerTest, ConnectionsAreHandedOverNonBlockingAndWithoutDelay) {
   socklen_t bytes = sizeof no_delay;
   getsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &no_delay, &bytes);
   EXPECT_EQ(no_delay, 1);
+}
+
+// A client that has connected may have sent a request.
+TEST(ListenerTest, StoppingHandsOverConnectionsThatWereNotAcceptedYet) {
+  Host host(10);
+  const Socket first(host.address());
+  const Socket second(host.address());
+  host.start();
+  host.stop();
+  EXPECT_EQ(host.count(), 2U);
 }
 
 TEST(ListenerTest, ConnectionsAboveTheBoundAreRefusedUntilOneIsClosed) {

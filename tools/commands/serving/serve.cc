@@ -141,7 +141,7 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
   const bool signalled = interrupt.signalled();
   on_signal.reset();
   engine.stop();  // Requests that were not drained in time end with CANCELLED.
-  ports->wait_answered();
+  ports->finish();
   return signalled ? absl::OkStatus() : status;
 }
 

@@ -295,8 +295,8 @@ void ServedPorts::drain() {
   if (grpc_ != nullptr) grpc_->drain();
 }
 
-void ServedPorts::wait_answered() {
-  if (http_ != nullptr) http_->wait_answered(kLastAnswers);
+void ServedPorts::finish() {
+  if (http_ != nullptr) http_->finish(kLastAnswers);
 }
 
 }  // namespace lockstep

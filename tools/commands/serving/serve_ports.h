@@ -60,11 +60,11 @@ class ServedPorts {
   std::string names() const;
   // The parsers of OpenAI's API, by FormatChoice::line(); empty without HTTP.
   std::string parsers() const { return api_ == nullptr ? "" : api_->formats().line(); }
-  // Closes idle connections of clients; answers that have begun continue, over HTTP and gRPC. The
-  // operator's port is not affected.
+  // From now on each answer ends its connection, over HTTP and gRPC. The operator's port is not
+  // affected.
   void drain();
-  // Waits until all answers over HTTP have ended, for at most a second.
-  void wait_answered();
+  // Accepts no more connections over HTTP, and waits until all are closed, for at most a second.
+  void finish();
 
  private:
   absl::Status start_http(const ServedModel& served, const Observed& observed,

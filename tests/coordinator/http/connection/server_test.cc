@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "coordinator/ports/listener.h"
 #include "tests/coordinator/http/scripted_server.h"
 #include "tests/support/patience.h"
 
@@ -285,8 +286,10 @@ TEST(HttpServerTest, SilenceIsFilledWithEmptyLines) {
   EXPECT_TRUE(client.read_until("end\r\n0\r\n\r\n"));
 }
 
+constexpr std::chrono::hours kForever{1};
+
 TEST(HttpServerTest, DrainingClosesIdleConnectionsAndLetsStreamsFinish) {
-  ScriptedServer server;
+  ScriptedServer server({.last_request = std::chrono::milliseconds(20)});
   HttpClient idle(server.address());
   EXPECT_EQ(idle.get("/quick").status, 200);
   HttpClient streaming(server.address());
@@ -309,7 +312,7 @@ TEST(HttpServerTest, DrainingClosesIdleConnectionsAndLetsStreamsFinish) {
 // A client that has just connected may be about to send: if its connection closed then, it would
 // not know whether its request was taken.
 TEST(HttpServerTest, DrainingLeavesANewConnectionItsFirstRequest) {
-  ScriptedServer server;
+  ScriptedServer server({.last_request = std::chrono::milliseconds(20)});
   HttpClient idle(server.address());
   EXPECT_EQ(idle.get("/quick").status, 200);
   std::vector<HttpClient> fresh;
@@ -324,6 +327,48 @@ TEST(HttpServerTest, DrainingLeavesANewConnectionItsFirstRequest) {
     EXPECT_EQ(answer.headers.at("connection"), "close");
     EXPECT_TRUE(client.ends());
   }
+}
+
+void expect_last_answer(HttpClient* client) {
+  const HttpAnswer answer = client->get("/quick");
+  ASSERT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.headers.at("connection"), "close");
+  EXPECT_TRUE(client->ends());
+}
+
+// The client may send its next request before it learns that the server drains.
+TEST(HttpServerTest, DrainingAnswersTheNextRequestOfConnectionsThatStayedOpen) {
+  ScriptedServer server({.last_request = kForever});
+  HttpClient idle(server.address());
+  EXPECT_EQ(idle.get("/quick").status, 200);
+  HttpClient streaming(server.address());
+  streaming.send(http_request("GET", "/stream"));
+  const auto exchange = server.take_held();
+  const auto feed = server.begin_stream(exchange);
+  EXPECT_TRUE(streaming.read_until("\r\n\r\n"));
+
+  server.server().drain();
+  feed->say("rest", true);
+  exchange->wake();
+  EXPECT_TRUE(streaming.read_until("rest\r\n0\r\n\r\n"));
+  expect_last_answer(&streaming);
+  expect_last_answer(&idle);
+}
+
+TEST(HttpServerTest, AServerFinishesAfterTheLastAnswerOfEveryConnection) {
+  ScriptedServer server({.last_request = kForever});
+  auto idle = std::make_unique<HttpClient>(server.address());
+  EXPECT_EQ(idle->get("/quick").status, 200);
+  auto fresh = std::make_unique<HttpClient>(server.address());
+  std::thread finishing([&] { server.server().finish(kForever); });
+  const auto port_is_free = [&] { return Listener::bind(server.address(), 1).ok(); };
+  EXPECT_TRUE(becomes_true(port_is_free));
+  for (auto* client : {&idle, &fresh}) {
+    expect_last_answer(client->get());
+    client->reset();
+  }
+  finishing.join();
+  EXPECT_EQ(server.server().connections(), 0);
 }
 
 TEST(HttpServerTest, ExchangesOutliveTheirServer) {
