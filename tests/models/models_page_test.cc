@@ -63,10 +63,10 @@ config.json ties the head to the embedding.
 
 ## Where implementations differ
 
-- `NemotronHForCausalLM`: transformers 5.24 raises each time step of Mamba to `time_step_min` at
-  least. Lockstep, SGLang and mlx-lm leave time steps as the model computes them, and use
-  `time_step_min` only to draw random weights. `time_step_limit` bounds time steps; it is
-  [0, infinity] in published files. If no time step is below 0.001, nothing differs. On random
+- `NemotronHForCausalLM`: transformers 5.24 raises time steps of Mamba that are below
+  `time_step_min` to that value. Lockstep, SGLang and mlx-lm leave time steps as the model computes
+  them, and use `time_step_min` only to draw random weights. `time_step_limit` bounds time steps; it
+  is [0, infinity] in published files. If no time step is below 0.001, nothing differs. On random
   weights the difference was 7e-4 of the largest logit.
 )";
 
