@@ -3,14 +3,16 @@
 // and for many rows. Prints bytes and operations per second, and what share they are of the rates
 // of two loops that run just before: one only reads, the other only multiplies. Also prints the
 // additions per cycle (base/system/busy_sibling.h): the smaller of the values before and after the
-// measurement. Flags are Google Benchmark's, e.g. --benchmark_filter=linear_q8_avx512_bf16; the
-// number of threads is LOCKSTEP_BENCH_THREADS (1).
+// measurement. With AMX, also measures each way to multiply by tiles
+// (worker/kernels/cpu/tiles/tile_ways.h) for any number of rows. Flags are Google Benchmark's, e.g.
+// --benchmark_filter=linear_q8_avx512_bf16; the number of threads is LOCKSTEP_BENCH_THREADS (1).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -114,22 +116,55 @@ void run_layers(benchmark::State& state, const KernelEntry& kernel, int64_t rows
   if (multiply > 0) count("multiply_percent", 100 * static_cast<double>(cost.flops) / multiply);
 }
 
+void register_rows(const KernelEntry& kernel) {
+  for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128, 512}) {
+    const std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
+    benchmark::RegisterBenchmark(name.c_str(), [kernel, rows](benchmark::State& state) {
+      run_layers(state, kernel, rows);
+    })->UseRealTime();
+  }
+}
+
 void register_all() {
   for (const KernelEntry& kernel : cpu_kernels()) {
-    if (kernel.op != Op::kLinear || !machine_runs(kernel.isa)) continue;
-    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {
-      const std::string name = std::string(kernel.name) + "/rows:" + std::to_string(rows);
-      benchmark::RegisterBenchmark(name.c_str(), [&kernel, rows](benchmark::State& state) {
-        run_layers(state, kernel, rows);
-      })->UseRealTime();
+    if (kernel.op == Op::kLinear && machine_runs(kernel.isa)) register_rows(kernel);
+  }
+  if (!machine_runs(Isa::kAmx)) return;
+  for (const KernelVariant& variant : amx_variants()) {
+    for (KernelEntry kernel : cpu_kernels()) {
+      if (kernel.op != Op::kLinear || kernel.isa != Isa::kAmx || kernel.weight != variant.weight) {
+        continue;
+      }
+      kernel.run = variant.run;
+      kernel.name = variant.name;
+      register_rows(kernel);
     }
   }
+}
+
+// Google Benchmark's own help follows.
+void print_help() {
+  std::puts(
+      "linear_bench: each kernel of linear over the matrices of a TinyLlama layer.\n"
+      "  read_percent      of a loop that only reads, measured just before\n"
+      "  multiply_percent  of a loop that only multiplies in registers, measured just before\n"
+      "  adds_per_cycle    4 to 6 if the core works for this thread alone, half of that beside a\n"
+      "                    busy hardware thread; compare figures of one state only\n"
+      "With AMX, linear_bf16_amx and linear_q8c_amx choose by the number of rows. Each way is "
+      "also\n"
+      "measured for every number:\n"
+      "  _chunks           K in chunks that fit the first cache (up to 64 rows)\n"
+      "  _two_registers    sums in tiles over all of K, operands through two registers (more "
+      "rows)\n"
+      "  _four_registers   the same with operands through four registers (not chosen)\n"
+      "LOCKSTEP_BENCH_THREADS: the number of threads (1).\n");
 }
 
 }  // namespace
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--help") lockstep::print_help();
   benchmark::Initialize(&argc, argv);
   lockstep::register_all();
   benchmark::RunSpecifiedBenchmarks();

@@ -16,15 +16,19 @@ std::span<const KernelEntry> cuda_kernels();
 // The kernels that this GPU can run.
 std::span<const KernelEntry> cuda_kernels_of(const Device& device);
 
-// One of several ways to divide a product into blocks. A kernel chooses one by the shape; all give
-// the same bits. For benchmarks and tests.
+// One of several ways to compute a product. A kernel chooses one by the shape; all give the same
+// bits. For benchmarks and tests.
 struct KernelVariant {
   DType weight = DType::kNone;
   int tile_rows = 0;
   KernelFn run = nullptr;
+  const char* name = nullptr;
 };
 // The variants of "linear_wgmma_..._cuda"; none on a GPU that cannot run them.
 std::span<const KernelVariant> wgmma_variants_of(const Device& device);
+// The variants of "linear_bf16_amx" and "linear_q8c_amx", with names; none in a build without AMX.
+// They take any number of rows, and the scratch and packed weights of those kernels.
+std::span<const KernelVariant> amx_variants();
 
 // The first row for these types whose ISA is at most `isa`, or null. A row's kNone matches any
 // type.

@@ -285,9 +285,12 @@ TEST_P(BitsTest, LogitsOfTilesAreTheSameForAnyRowsThreadsAndRanks) {
   if (kernel == "linear_f32_") GTEST_SKIP() << "tiles do not multiply float32";
   const bool own = kernel == "linear_bf16_";
   const Way tiles{.isa = kEmulated};
-  // Steps of 1, 7 and more rows use vectors, part of a tile, and several tiles.
+  // Steps of 1, 7 and more rows use vectors, part of a tile, and several tiles; more than 64 rows
+  // use other loops.
   expect_same_bits({{.chunk = 1, .isa = kEmulated},
                     {.threads = 2, .chunk = 7, .others = 3, .isa = kEmulated},
+                    {.threads = 2, .chunk = 60, .isa = kEmulated},
+                    {.threads = 3, .chunk = 100, .isa = kEmulated},
                     {.ranks = 2, .chunk = 50, .others = 17, .isa = kEmulated}},
                    own ? tiles : Way{});
   if (own) {

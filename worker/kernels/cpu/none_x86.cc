@@ -14,4 +14,6 @@ constexpr auto kCpuKernels = merge(portable::dot_rows(), portable::rows(), kRope
 
 std::span<const KernelEntry> cpu_kernels() { return kCpuKernels; }
 
+std::span<const KernelVariant> amx_variants() { return {}; }
+
 }  // namespace lockstep

@@ -15,6 +15,10 @@ constexpr int64_t kScratchAlign = 64;
   return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
+// The pieces that a linear is cut into for each thread: a fast core helps a slow one, and each
+// piece still reads long streams.
+constexpr int64_t kPiecesPerThread = 4;
+
 // linear: x as the kernel lays it out, a RowValue for each row, and one panel's sums for each
 // thread.
 struct RowValue {
@@ -35,6 +39,50 @@ struct RowValue {
                                               int64_t depth, int threads) {
   return linear_x_bytes(layout, rows, depth) + linear_row_value_bytes(rows) +
          threads * linear_sum_bytes(rows);
+}
+
+// linear of many rows on tiles (tile_nest.h). x is stored in blocks of 32 rows, each as units of 64
+// bytes of every row: [block][unit][32][64]. The product is cut into pieces: row blocks, each of
+// one or more blocks, by `columns`. Each thread has room for a piece's sums between parts of K.
+constexpr int64_t kNestRows = 32, kNestUnit = 64;
+constexpr int64_t kNestStep = kNestRows * kNestUnit;  // The bytes of a unit of a block or a panel.
+constexpr int64_t kNestDepth = 64;                    // The maximum of units in a part of K.
+constexpr int64_t kNestCache = 1 << 20;               // Bytes of x that stay in a core's L2 cache.
+constexpr int64_t kNestResult = kNestRows * kPackRows * 4;  // The bytes of sums of block by panel.
+constexpr int64_t kNestSums = 4 << 20;                      // The maximum of a thread's sums.
+
+// The numbers of blocks, of row blocks, of parts of the columns and of K; and the bytes of a
+// thread's sums, which are no more than for a larger call.
+struct NestCuts {
+  int64_t blocks;
+  int64_t row_blocks;
+  int64_t columns;
+  int64_t parts;
+  int64_t sum_bytes;
+};
+[[maybe_unused]] NestCuts cut_nest(int64_t units, int64_t rows, int64_t cols, int threads) {
+  const auto ceil = [](int64_t a, int64_t b) { return a <= b ? 1 : (a + b - 1) / b; };
+  const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
+  const int64_t panels = ceil(cols, kPackRows), blocks = ceil(rows, kNestRows);
+  const int64_t parts = ceil(units, kNestDepth);
+  const int64_t max_blocks = least(blocks, kNestCache / (ceil(units, parts) * kNestStep));
+  const int64_t pieces = threads > 1 ? threads * kPiecesPerThread : 1;
+  const int64_t fewest = ceil(blocks, max_blocks);  // Row blocks, so that x fits the cache.
+  const int64_t columns = least(panels, ceil(pieces, fewest));
+  const int64_t more = least(blocks, ceil(pieces, columns));
+  const int64_t sums = parts == 1 ? 0 : ceil(panels, columns) * max_blocks * kNestResult;
+  return {blocks, fewest > more ? fewest : more, columns, parts, least(sums, kNestSums)};
+}
+
+// The scratch of linear with tile instructions, for few rows and for many.
+[[maybe_unused]] int64_t tile_linear_scratch_bytes(const PanelLayout& layout, int64_t rows,
+                                                   int64_t depth, int64_t cols, int threads) {
+  const int64_t few = linear_scratch_bytes(layout, rows, depth, threads);
+  if (layout.row_bytes != kNestUnit) return few;
+  const NestCuts cuts = cut_nest(layout.units(depth), rows, cols, threads);
+  const int64_t many = cuts.blocks * layout.units(depth) * kNestStep +
+                       linear_row_value_bytes(rows) + threads * cuts.sum_bytes;
+  return few > many ? few : many;
 }
 
 // expert_linear: routes sorted by expert, in groups of at most kGroupRows rows of one expert. The

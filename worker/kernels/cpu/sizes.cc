@@ -25,7 +25,8 @@ int64_t narrow_scratch_bytes(const KernelArgs& largest, int threads) {
   return linear_bytes(narrow_layout, largest, threads);
 }
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
-  return linear_bytes(tile_layout, largest, threads);
+  const TensorView &x = largest.in[0], &weight = largest.in[1], &out = largest.out[0];
+  return tile_linear_scratch_bytes(tile_layout(weight.dtype), x.rows, x.cols, out.cols, threads);
 }
 
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads) {

@@ -6,6 +6,7 @@
 #define LOCKSTEP_ISA amx
 #define LOCKSTEP_ISA_NAME "amx"
 #include "worker/kernels/cpu/dot_rows.inc"
+#include "worker/kernels/cpu/tiles/tile_ways.inc"
 #undef LOCKSTEP_ISA
 #undef LOCKSTEP_ISA_NAME
 
@@ -57,5 +58,10 @@ constexpr auto kCpuKernels =
 }
 
 std::span<const KernelEntry> cpu_kernels() { return kCpuKernels; }
+
+std::span<const KernelVariant> amx_variants() {
+  static constexpr auto kVariants = amx::tile_variants();
+  return kVariants;
+}
 
 }  // namespace lockstep

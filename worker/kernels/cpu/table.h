@@ -7,6 +7,7 @@
 
 #include "worker/kernels/cpu/pack/pack.h"
 #include "worker/kernels/cpu/sizes.h"
+#include "worker/kernels/cpu/tiles/tile_ways.h"
 #include "worker/kernels/find.h"
 #include "worker/kernels/kernel.h"
 #include "worker/kernels/pack_rows.h"

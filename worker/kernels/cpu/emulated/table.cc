@@ -6,6 +6,7 @@
 #define LOCKSTEP_ISA amx_emulated
 #define LOCKSTEP_ISA_NAME "amx_emulated"
 #include "worker/kernels/cpu/dot_rows.inc"
+#include "worker/kernels/cpu/tiles/tile_ways.inc"
 #undef LOCKSTEP_ISA
 #undef LOCKSTEP_ISA_NAME
 
@@ -20,6 +21,11 @@ namespace lockstep {
 std::span<const KernelEntry> emulated_amx_kernels() {
   static constexpr auto kEmulated = merge(amx_emulated::code_rows(), amx_emulated::pair_rows());
   return kEmulated;
+}
+
+std::span<const KernelVariant> emulated_amx_variants() {
+  static constexpr auto kVariants = amx_emulated::tile_variants();
+  return kVariants;
 }
 
 std::span<const KernelEntry> emulated_vnni_kernels() {

@@ -6,12 +6,13 @@
 
 #include <span>
 
-#include "worker/kernels/kernel.h"
+#include "worker/kernels/find.h"
 
 namespace lockstep {
 
 // The kernels of AMX; every machine runs them.
 std::span<const KernelEntry> emulated_amx_kernels();
+std::span<const KernelVariant> emulated_amx_variants();
 // The kernels of AVX-VNNI; they need Isa::kAvx512Vnni. Empty on other machines.
 std::span<const KernelEntry> emulated_vnni_kernels();
 

@@ -23,9 +23,6 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Tasks per thread: enough that a fast core takes over work from a slow one, and few enough that
-// each task still reads a long stream.
-constexpr int64_t kPiecesPerThread = 4;
 constexpr int64_t kChunkBytes = 17 << 10;  // Maximum of one panel's part of a chunk.
 constexpr int64_t kAheadBytes = 12 << 10;
 
@@ -191,23 +188,39 @@ struct LinearJob {
 
   void finish(int64_t first, int64_t count, int64_t col, const std::byte* header,
               const float* sums) const {
-    const int64_t cols = min(out.cols - col, kPanel);
-    const int64_t left_cols = min(cols, Vec::kLanes), right_cols = cols - left_cols;
     for (int64_t r = first; r < first + count; ++r, sums += kPanel) {
       Vec left = Vec::load(sums), right = Vec::load(sums + Vec::kLanes);
-      Format::finish(left, right, header, values[r]);
-      if (bias != nullptr) {
-        left = left + Vec::load(bias + col, left_cols);
-        right = right + Vec::load(bias + col + left_cols, right_cols);
-      }
-      float* to = out.row<float>(rows.of_out(r)) + col;
-      if (cols == kPanel) {
-        left.store(to);
-        right.store(to + Vec::kLanes);
-      } else {
-        left.store(to, left_cols);
-        right.store(to + left_cols, right_cols);
-      }
+      complete(r, col, header, left, right);
+      put(out.row<float>(rows.of_out(r)) + col, col, left, right);
+    }
+  }
+
+  // Makes a row's sums its outputs in the panel at `col`.
+  [[gnu::always_inline]] void complete(int64_t r, int64_t col, const std::byte* header, Vec& left,
+                                       Vec& right) const {
+    Format::finish(left, right, header, values[r]);
+    if (bias == nullptr) return;
+    const int64_t cols = out.cols - col;
+    if (cols >= kPanel) {
+      left = left + Vec::load(bias + col);
+      right = right + Vec::load(bias + col + Vec::kLanes);
+    } else {
+      const int64_t left_cols = min(cols, Vec::kLanes);
+      left = left + Vec::load(bias + col, left_cols);
+      right = right + Vec::load(bias + col + left_cols, cols - left_cols);
+    }
+  }
+
+  // Stores a row's outputs in the panel at `col`.
+  [[gnu::always_inline]] void put(float* to, int64_t col, const Vec& left, const Vec& right) const {
+    const int64_t cols = out.cols - col;
+    if (cols >= kPanel) {
+      left.store(to);
+      right.store(to + Vec::kLanes);
+    } else {
+      const int64_t left_cols = min(cols, Vec::kLanes);
+      left.store(to, left_cols);
+      right.store(to + left_cols, cols - left_cols);
     }
   }
 };

@@ -9,7 +9,9 @@
 //   adds both sums, then the previous sum: dot_pairs (dot.h) has another order. Denormals count as
 //   zero, independent of the thread's settings. tile_zero<t>(), tile_load<t>(p, stride),
 //   tile_store<t>(p, stride): for register t, in the shape that Tiles gave it; `stride` is in
-//   bytes. LOCKSTEP_FEW_ROWS: the ISA used for few rows.
+//   bytes. tile_load_once: tile_load of bytes that need not stay in the L1 cache. stream(v, p):
+//   stores v past the caches, at an address that is a multiple of 64; other threads see it after
+//   finish_streams(). LOCKSTEP_FEW_ROWS: the ISA used for few rows.
 #pragma once
 
 #include "worker/kernels/cpu/vector/dot.h"

@@ -23,6 +23,10 @@ template <int kTile>
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
 }
 template <int kTile>
+[[gnu::always_inline]] inline void tile_load_once(const void* from, int64_t stride) {
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kTile) : "memory");
+}
+template <int kTile>
 [[gnu::always_inline]] inline void tile_store(void* to, int64_t stride) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(kTile) : "memory");
 }
@@ -34,6 +38,9 @@ template <Product kProduct, int kSum, int kRows, int kWeights>
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kRows), "i"(kWeights));
   }
 }
+
+[[gnu::always_inline]] inline void stream(Vec v, float* to) { _mm512_stream_ps(to, v.v); }
+[[gnu::always_inline]] inline void finish_streams() { _mm_sfence(); }
 
 }  // namespace
 }  // namespace lockstep::LOCKSTEP_ISA

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles in memory, for tests on machines without them: each instruction as in Intel's Software
-// Developer's Manual (LDTILECFG, TILELOADD, TILESTORED, TDPBSUD, TDPBF16PS). An operand for
-// which the CPU raises an exception ends the program here, too.
+// Developer's Manual (LDTILECFG, TILELOADD, TILELOADDT1, TILESTORED, TDPBSUD, TDPBF16PS). An
+// operand for which the CPU raises an exception ends the program here, too.
 #pragma once
 
 #include "worker/kernels/cpu/vector/dot.h"
@@ -74,6 +74,10 @@ void tile_load(const void* from, int64_t stride) {
   }
 }
 template <int kTile>
+void tile_load_once(const void* from, int64_t stride) {
+  tile_load<kTile>(from, stride);
+}
+template <int kTile>
 void tile_store(void* to, int64_t stride) {
   const EmulatedTile& tile = valid_tile(kTile);
   for (int64_t r = 0; r < tile.rows; ++r) {
@@ -81,6 +85,12 @@ void tile_store(void* to, int64_t stride) {
                      static_cast<size_t>(tile.row_bytes));
   }
 }
+
+inline void stream(const Vec& v, float* to) {
+  refuse_unless(reinterpret_cast<uintptr_t>(to) % 64 == 0);
+  v.store(to);
+}
+inline void finish_streams() {}
 
 inline int32_t dot_codes(const EmulatedTile& x, const EmulatedTile& weights, int64_t r, int64_t n,
                          int32_t sum) {
