@@ -99,7 +99,8 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
   std::vector<Flag> own = {
       {"--coordinator", &coordinator, "HOST:PORT of `lockstep serve`",
        FlagValues{.form = "HOST:PORT"}},
-      {"--threads", &threads, "Threads (default: all usable cores)",
+      {"--threads", &threads,
+       "Threads (default: all usable cores; with AMX, one thread per physical core)",
        FlagValues{.min = 0, .max = 1024}},
       {"--processors", &processors,
        "Processors that the threads are bound to, one each, e.g. 0-3,8 (default: none)"},

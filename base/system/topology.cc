@@ -135,6 +135,13 @@ std::vector<int> processors_of_worker(const std::vector<Processor>& usable, int 
   return ids;
 }
 
+int default_threads(Isa isa, int cores, const std::vector<Processor>& usable) {
+  if (isa != Isa::kAmx) return cores;
+  const auto first_of_core = [](const Processor& processor) { return processor.sibling == 0; };
+  const auto whole = std::count_if(usable.begin(), usable.end(), first_of_core);
+  return std::max(1, std::min(cores, static_cast<int>(whole)));
+}
+
 std::vector<int> nodes_of(const std::vector<Processor>& processors) {
   std::vector<int> nodes;
   nodes.reserve(processors.size());

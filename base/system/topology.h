@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/system/isa.h"
+
 namespace lockstep {
 
 // Lists of ids such as "0-3,8", ascending. Parsing gives nullopt if the text is not such a list (an
@@ -37,6 +39,11 @@ std::vector<int> thread_processors();
 // there are too few processors.
 std::vector<int> processors_of_worker(const std::vector<Processor>& usable, int workers,
                                       int threads, int worker);
+
+// The number of threads for all workers that share `usable` and may use `cores` of them at a time.
+// With AMX there is at most one thread per core: tiles run at a quarter to a half of their speed
+// while the core's other hardware thread is busy.
+int default_threads(Isa isa, int cores, const std::vector<Processor>& usable);
 
 // The nodes of these processors, ascending.
 std::vector<int> nodes_of(const std::vector<Processor>& processors);

@@ -18,6 +18,10 @@
 
 namespace lockstep {
 
+int threads_of_machine() {
+  return default_threads(best_isa(), usable_cores(), locate_processors(thread_processors()));
+}
+
 absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model, Model::open(options));
   for (const std::string& warning : model->warnings()) {
@@ -60,7 +64,8 @@ std::vector<Flag> RunOptions::model_flags() {
 
 std::vector<Flag> RunOptions::group_flags() {
   const std::vector<Flag> local = {
-      {"--threads", &worker.threads, "Threads of each worker (default: cores / workers)",
+      {"--threads", &worker.threads,
+       "Threads of each worker (default: cores / workers; with AMX, physical cores / workers)",
        FlagValues{.min = 0, .max = 1024}},
       {"--no-pin", &no_pin,
        "Let the system move threads between CPUs (default: each is pinned to one if there are "
@@ -91,7 +96,7 @@ int64_t RunOptions::prefill_chunk() const {
 
 int RunOptions::threads() const {
   if (worker.threads > 0) return worker.threads;
-  return std::max(1, usable_cores() / service.cluster.workers);
+  return std::max(1, threads_of_machine() / service.cluster.workers);
 }
 
 absl::StatusOr<std::vector<std::string>> RunOptions::devices() const {

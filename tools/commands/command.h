@@ -42,6 +42,9 @@ std::shared_ptr<Command> add_completion(CLI::App& parent);
 // Opens the model and prints warnings about its checkpoint on stderr.
 absl::StatusOr<std::unique_ptr<Model>> open_model(const ModelOptions& options);
 
+// The default number of threads for all workers on this machine.
+int threads_of_machine();
+
 // The model, its options, and the group of workers that runs it.
 struct RunOptions {
   ModelOptions model;

@@ -51,6 +51,17 @@ TEST_F(TopologyTest, ProcessorsAreOrderedByNodeAndCore) {
   EXPECT_EQ(nodes_of(all()), (std::vector<int>{0, 1}));
 }
 
+TEST_F(TopologyTest, WithAmxThereIsOneThreadPerCoreByDefault) {
+  EXPECT_EQ(default_threads(Isa::kAmx, 8, all()), 4);
+  EXPECT_EQ(default_threads(Isa::kAvx512Bf16, 8, all()), 8);
+  // Under a quota, or where the system hides which hardware threads share a core.
+  EXPECT_EQ(default_threads(Isa::kAmx, 3, all()), 3);
+  EXPECT_EQ(default_threads(Isa::kAmx, 2, locate_processors({3, 5}, "/nothing")), 2);
+  const std::vector<Processor> one_core = locate_processors({1, 5}, root_.path().string());
+  EXPECT_EQ(default_threads(Isa::kAmx, 2, one_core), 1);
+  EXPECT_EQ(default_threads(Isa::kAmx, 1, {}), 1);
+}
+
 TEST_F(TopologyTest, AWorkerGetsItsOwnNodeAndWholeCoresFirst) {
   EXPECT_EQ(processors_of_worker(all(), 2, 2, 0), (std::vector<int>{0, 1}));
   EXPECT_EQ(processors_of_worker(all(), 2, 2, 1), (std::vector<int>{2, 3}));

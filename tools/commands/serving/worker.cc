@@ -93,7 +93,7 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
     RETURN_IF_ERROR(check_address("--coordinator", options.coordinator));
   }
   RETURN_IF_ERROR(check_processors(&options));
-  if (options.threads == 0) options.threads = usable_cores();
+  if (options.threads == 0) options.threads = threads_of_machine();
   RETURN_IF_ERROR(check_cluster_tls(options.tls));
   const char* token = std::getenv("LOCKSTEP_JOIN_TOKEN");
   options.token = token != nullptr ? token : "";
