@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 import urllib.error
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -123,10 +124,12 @@ class Load:
             self.clients.append(Client(by, f"{by.name} {by.streams}", self))
 
     def record(self) -> dict:
-        """The undisturbed answers by kind of client."""
-        return {key: [next(each for each in self.clients if each.key == key).ask(number)
-                      for number in range(len(self.requests))]
-                for key in sorted({each.key for each in self.clients})}
+        """The undisturbed answers by kind of client; all kinds ask at once."""
+        first = {each.key: each for each in reversed(self.clients)}
+        with ThreadPoolExecutor(len(first)) as pool:
+            answers = pool.map(lambda client: [client.ask(number) for number in
+                                               range(len(self.requests))], first.values())
+            return dict(zip(first, answers))
 
     def pause(self, seconds: float) -> None:
         with self.lock:

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the image of this build, runs the `docker run` line of docs/deploy.md by podman, and
-# rehearses `cpu`, `lws`, and the overlay, image and secret of the first commands of
-# deploy/k8s/README.md. The images stay, so the next run is shorter. Skipped, with the reason, where
-# the packages of tools/rehearsal/setup.sh are missing or containers cannot run.
+# Makes the image of this build, runs the `docker run` line of docs/deploy.md by podman, sends it
+# the request of the first commands of deploy/k8s/README.md, and rehearses `cpu`, `lws`, and the
+# overlay, image and secret of these commands. The images stay, so the next run is shorter. Skipped,
+# with the reason, where the packages of tools/rehearsal/setup.sh are missing or containers cannot
+# run.
 #   run_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail
 cd "$1"
@@ -40,8 +41,9 @@ named() { sed -n "s|^$1\$|\\1|p" <<<"$commands"; }
 image=$(named 'docker build .* -t \([^ ]*\) .*')
 overlay=$(named 'kubectl apply -k deploy/k8s/overlays/\(.*\)')
 secret=$(named 'kubectl .* create secret generic \(.*\) --from-literal=.*')
+ask=$(grep '^curl ' <<<"$commands")
 literal=$(named 'kubectl .* create secret generic .* --from-literal=\(.*\)')
-[ -n "$image" ] && [ -n "$overlay" ] && [ -n "$literal" ] ||
+[ -n "$image" ] && [ -n "$overlay" ] && [ -n "$literal" ] && [ -n "$ask" ] ||
   { echo "deploy/k8s/README.md: no commands found"; exit 1; }
 deploy/build_image.sh --prebuilt "$image"
 
@@ -53,6 +55,7 @@ ip link set lo up
 id=\$(${line/docker run/podman run --detach --pull=never})
 trap 'podman rm --force --time 0 "\$id" >/dev/null' EXIT
 curl -sS --retry 120 --retry-delay 1 --retry-all-errors http://127.0.0.1:8000/readyz
+$ask --silent --show-error | grep '"text"'
 END
 
 cat >"$2/secret.yaml" <<END
@@ -62,5 +65,6 @@ stringData: {${literal%%=*}: "$(eval "echo ${literal#*=}")"}
 END
 rehearsal() { tools/rehearse "$@" --clients 3 --folder build/cpu/rehearsal; }
 rehearsal cpu --scenario kill
-rehearsal "$overlay" --secrets "$2/secret.yaml" --scenario kill --scenario drain
+rehearsal "$overlay" --secrets "$2/secret.yaml" --scenario kill --scenario drain \
+  --scenario roll-server
 rehearsal lws --scenario kill

@@ -26,7 +26,8 @@ class Unplayable(Exception):
 class Load:
     """A process of clients in a network of its own; see load.py."""
 
-    def __init__(self, sandbox: network.Sandbox, resolv: Path, arguments: list, authority: str):
+    def __init__(self, sandbox: network.Sandbox, resolv: Path, arguments: list, authority: str,
+                 patience: float):
         script = (f"mount --bind {resolv} /etc/resolv.conf && exec /usr/bin/python3 {LOAD} " +
                   " ".join(str(each) for each in arguments))
         trusted = {"SSL_CERT_FILE": authority, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": authority}
@@ -34,12 +35,13 @@ class Load:
             ["nsenter", f"--net={sandbox.path}", "unshare", "--mount", "sh", "-c", script],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, **(trusted if authority else {})})
-        ready, _, _ = select.select([self.process.stdout], [], [], ANSWERS_S)
+        patience = max(ANSWERS_S, patience)
+        ready, _, _ = select.select([self.process.stdout], [], [], patience)
         line = self.process.stdout.readline() if ready else ""
         if not line:
             self.process.kill()
-            raise Broken(f"load: must get the undisturbed answers within {ANSWERS_S} s, found "
-                         "none; see ports, selectors and policies")
+            raise Broken(f"load: must get the undisturbed answers within {patience:.0f} s, "
+                         "found none; see ports, selectors and policies")
         self.clients = json.loads(line)
 
     def counts(self, command: str = "mark") -> dict:
@@ -122,7 +124,7 @@ class Rehearsal:
         authority = str(self.folder / "public.crt") if self.is_secure() else ""
         return Load(self.cluster.client, self.folder / "clients.resolv", [
             f"{host}:{http_port}", f"{host}:{grpc_port}", self.folder / "answers.json", clients,
-            "tls" if authority else "plain"], authority)
+            "tls" if authority else "plain"], authority, self.patience)
 
     def clients_of_service(self, clients: int) -> Load:
         cluster = self.cluster
