@@ -356,7 +356,7 @@ constexpr std::array<OperatorSchema, kOpCount> kSchemas = table_by_op<OperatorSc
      .check = check_head_dot,
      .flops_per_element = 4},
     {.op = Op::kExpandHeads,
-     .formula = "for each head: each of its columns of out = its one column of x",
+     .formula = "for each head: all its columns of out are its one column of x",
      .attrs = AttrsKind::kHeads,
      .inputs = {value("x")},
      .outputs = {"out"},

@@ -20,8 +20,8 @@ absl::StatusOr<Agreement> agree_on_kernels(const std::vector<cluster::WorkerMess
   for (size_t rank = 1; rank < readies.size(); ++rank) {
     const cluster::Ready& ready = readies[rank].ready();
     if (ready.kernels_size() == first.kernels_size()) continue;
-    return failed_precondition("ranks 0 and {} are ready with kernels of {} and {} linears", rank,
-                               first.kernels_size(), ready.kernels_size());
+    return failed_precondition("ranks 0 and {} have kernels for {} and {} linears: must be as many",
+                               rank, first.kernels_size(), ready.kernels_size());
   }
   for (int linear = 0; linear < first.kernels_size(); ++linear) {
     std::vector<std::string> common = names_in(first.kernels(linear));

@@ -62,7 +62,8 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
   if (!hello.data_address().empty() && !peer.data_address().empty() &&
       hello.data_tls() != peer.data_tls()) {
     return fmt::format(
-        "its data port uses {}, and its peers' {}: start all workers with --cluster-cert, "
+        "its data port uses {}, its peers' data ports use {}: start all workers with "
+        "--cluster-cert, "
         "--cluster-key and --cluster-ca, or none",
         hello.data_tls() ? "TLS" : "plain text", peer.data_tls() ? "TLS" : "plain text");
   }

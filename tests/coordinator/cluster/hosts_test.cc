@@ -75,7 +75,7 @@ TEST(HostsTest, AGroupThatLoadsRewrittenFilesHasOtherWeights) {
   EXPECT_FALSE(cluster.info().weights.same_as(weights));
 }
 
-TEST(HostsTest, RanksOfAHostThatReadFilesOfDifferentTimesLoadAgain) {
+TEST(HostsTest, IfRanksOfOneHostReadFilesOfDifferentTimesTheyLoadAgain) {
   VirtualCluster cluster(VirtualCluster::default_options());
   const LinkId first = cluster.join();
   cluster.join(VirtualCluster::default_hello(), {.written_at = "one o'clock"});
@@ -84,7 +84,7 @@ TEST(HostsTest, RanksOfAHostThatReadFilesOfDifferentTimesLoadAgain) {
   EXPECT_TRUE(cluster.worker(first).assignment().reload());
 }
 
-TEST(HostsTest, AWorkerOfAnotherHostNeedsADataPortAtBothEnds) {
+TEST(HostsTest, AWorkerOfAnotherHostNeedsADataPortAndSoDoTheOthers) {
   for (const char* own : {"", "10.0.0.1:1"}) {
     VirtualCluster cluster(VirtualCluster::default_options());
     cluster.join(on_host("a", own));
@@ -105,9 +105,10 @@ TEST(HostsTest, AGroupHasTlsBetweenAllItsHostsOrNone) {
     cluster.want_group();
     EXPECT_TRUE(cluster.formed());
     const LinkId other = cluster.join(on_host("c", "10.0.0.3:3", !tls));
-    EXPECT_THAT(cluster.worker(other).refusal(),
-                HasSubstr(tls ? "its data port uses plain text, and its peers' TLS: start all"
-                              : "its data port uses TLS, and its peers' plain text: start all"));
+    EXPECT_THAT(
+        cluster.worker(other).refusal(),
+        HasSubstr(tls ? "its data port uses plain text, its peers' data ports use TLS: start all"
+                      : "its data port uses TLS, its peers' data ports use plain text: start all"));
   }
 }
 

@@ -72,7 +72,7 @@ TEST(ConfigExpertsTest, DenseLayersAreGivenByStepAndByName) {
   EXPECT_EQ(layers(R"({"mlp_only_layers": null})"), Layers(4, true));
 }
 
-TEST(ConfigExpertsTest, GroupsSharedExpertsAndDenseLayersAreRead) {
+TEST(ConfigExpertsTest, DenseLayersAndGroupsAndSharedExpertsAreRead) {
   const std::string shared = "model.layers.3.mlp.shared_experts.up_proj.weight";
   const Described plain = config_of(kGlm4);
   EXPECT_EQ(plain.experts.count, 128);

@@ -280,7 +280,7 @@ std::shared_ptr<Command> add_compare(CLI::App& parent) {
       {{"--text", &flags->text, "A file of text that the model was not trained on",
         FlagValues{.form = "FILE"}},
        {"--prompt", &flags->prompts, "A text, in place of --text (repeatable)"},
-       {"--window", &flags->window, "Tokens of each sequence into which the text is cut"},
+       {"--window", &flags->window, "The text is cut into sequences of this many tokens"},
        {"--tokens", &flags->tokens, "Max tokens of the text (default: all)", FlagValues{.min = 0}},
        {"--json", &flags->json, "One JSON object on one line"}});
   command->run = [flags](Interrupt& interrupt) { return compare(*flags, interrupt); };

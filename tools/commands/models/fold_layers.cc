@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two layers are compared number by number. The indices of values must be equal in both layers, or
-// differ by one distance, which all that differ have. The same holds for the indices of weights,
-// and for those of states. All other numbers must be equal.
+// Two layers are compared number by number. An index of a value must be equal in both layers, or
+// differ; all that differ must differ by the same distance. The same holds for the indices of
+// weights, and for those of states. All other numbers must be equal.
 #include "tools/commands/models/fold_layers.h"
 
 #include <fmt/format.h>

@@ -151,7 +151,8 @@ std::vector<Flag> flags_of_serving(ServeFlags& flags) {
       {"--no-prefix-cache", &flags.no_prefix_cache,
        "Do not cache prompts for later requests whose prompts begin with the same tokens"},
       {"--share-prefixes", &flags.share_prefixes,
-       "Let clients use each other's cached prompts, as without --api-keys; a client that measures "
+       "Let clients use each other's cached prompts, as they do without --api-keys; a client that "
+       "measures "
        "times can then find out others' prompts"},
       {"--drain-seconds", &flags.drain_seconds,
        "How long running requests may continue after SIGTERM or Ctrl-C",

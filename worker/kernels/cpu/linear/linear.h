@@ -167,8 +167,8 @@ struct LinearJob {
             four_pages ? Ahead::kInFourPages : units * kLayout.bytes};
   }
 
-  // A panel's outputs are one or two lines in each of many rows, which no hardware prefetcher
-  // finds; the outputs of few rows are in the cache.
+  // In each of many rows, a panel's outputs are one or two cache lines: no hardware prefetcher
+  // finds them. The outputs of few rows are in the cache.
   void fetch_out(int64_t first, int64_t count, int64_t col) const {
     for (int64_t r = first; r < first + count; ++r) {
       const float* to = out.row<float>(rows.of_out(r)) + col;
@@ -195,7 +195,7 @@ struct LinearJob {
     }
   }
 
-  // Makes a row's sums its outputs in the panel at `col`.
+  // Turns a row's sums into its outputs in the panel at `col`.
   [[gnu::always_inline]] void complete(int64_t r, int64_t col, const std::byte* header, Vec& left,
                                        Vec& right) const {
     Format::finish(left, right, header, values[r]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of a warpgroup on tensor cores of compute capability 9.0, wgmma.mma_async.m64nNk16: 64
-// rows of A, a warp's 16 in registers as for multiply_add(), times kRows rows of B in shared
-// memory. All threads of four warps call its functions together. Emulated over the shim.
+// rows of A times kRows rows of B. Each warp has 16 rows of A in registers, as for multiply_add();
+// B is in shared memory. All threads of four warps call its functions together. Emulated over the
+// shim.
 //
 // A lane 4g + t has sums d: number 4j + 2h + i is that of the warp's row 8h + g and B's row
 // 8j + 2t + i. A sum's bits are those of multiply_add() for the same step. B consists of rows of
