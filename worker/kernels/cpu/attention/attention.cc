@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appends k and v of the step's rows to the layer's pages (not if read_only). Then computes for
 // every row and query head: out = sum over keys j of softmax(scale * q . k_j, capped, plus slope *
-// distance) v_j. A row sees the keys up to its own position: with a window only the last `window`
-// of them, with chunks only the keys of its own chunk. Rows of the sequence's prefix see the whole
-// prefix. The head's sink is one more score in the softmax, without a value. Keys are processed in
-// blocks of kKeyBlock from position 0 on, with a running maximum and sum. The sums of every kPart
-// positions are then merged, in order. So the bits depend on the position alone, and several
-// threads may process the keys of one row. If values are in keys, a block's values are extracted
-// once for all queries of a task.
+// (j - the row's position)) v_j. A row sees the keys up to its own position: with a window only the
+// last `window` of them, with chunks only the keys of its own chunk. Rows of the sequence's prefix
+// see the whole prefix. The head's sink is one more score in the softmax, without a value. Keys are
+// processed in blocks of kKeyBlock from position 0 on, with a running maximum and sum. The sums of
+// every kPart positions are then merged, in order. So the bits depend on the position alone, and
+// several threads may process the keys of one row. If values are in keys, a block's values are
+// extracted once for all queries of a task.
 #include "worker/kernels/cpu/attention/attention_pages.h"
 #include "worker/kernels/cpu/attention/attention_queries.h"
 #include "worker/kernels/cpu/attention/attention_scores.h"
