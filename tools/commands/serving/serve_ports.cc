@@ -296,6 +296,7 @@ void ServedPorts::drain() {
 }
 
 void ServedPorts::finish() {
+  grpc_.reset();  // First, so that a proxy sends the next call to another server.
   if (http_ != nullptr) http_->finish(kLastAnswers);
 }
 

@@ -85,7 +85,9 @@ class Ending:
             time.sleep(0.005)
 
     def verify(self) -> None:
-        self.rehearsal.cluster.wait(lambda: self.pod.gone, self.pod.grace + 10,
+        # With a surge the pod is deleted only when another one is ready.
+        self.rehearsal.cluster.wait(lambda: self.pod.gone,
+                                    self.pod.grace + self.rehearsal.patience,
                                     f"the end of {self.pod.name}")
         self.thread.join()
         if self.slot.is_hook_cut:
