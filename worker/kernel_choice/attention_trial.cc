@@ -17,16 +17,23 @@ namespace {
 // Lengths of the sequences: at the edges of blocks of 64 keys and of splits of 256.
 constexpr int64_t kLengths[] = {1, 17, 64, 65, 256, 257, 520};
 constexpr int64_t kRows = std::size(kLengths);
+// The prompts have as many rows as a step may have, up to a limit. The second one has few rows,
+// after a prefix that is in the pages.
+constexpr int64_t kMaxPromptRows = 8192, kMinPromptRows = 64;
+constexpr int64_t kSecondRows = 37, kSecondLength = 530;
 constexpr int64_t kTimedNs = 20'000'000;
 constexpr int64_t kMaxTimed = 50;
 
 }  // namespace
 
-// All rows; only short sequences; the longest one alone.
-std::span<const AttentionTrials::Case> AttentionTrials::cases() {
-  static constexpr Case kCases[] = {{0, kRows}, {0, 5}, {kRows - 1, 1}};
-  return kCases;
+// One row of all sequences; of short ones; of the longest one alone; the prompts.
+std::vector<AttentionTrials::Case> AttentionTrials::cases() const {
+  std::vector<Case> cases = {{0, kRows}, {0, 5}, {kRows - 1, 1}};
+  if (prompt_rows_ > 0) cases.push_back({kRows, prompt_rows_, true});
+  return cases;
 }
+
+int64_t AttentionTrials::max_rows() const { return std::max(kRows, prompt_rows_); }
 
 AttentionTrials::AttentionTrials(const TrialPlace& place, const program::Program& program,
                                  const program::Instruction& instruction)
@@ -35,10 +42,16 @@ AttentionTrials::AttentionTrials(const TrialPlace& place, const program::Program
       op_(op_of(instruction)),
       x_type_(activation_dtype(program, instruction)),
       has_sinks_(instruction.inputs_size() > (op_ == Op::kRopeAttention ? 4 : 3)),
+      prompt_rows_(place.max_rows < kMinPromptRows ? 0 : std::min(place.max_rows, kMaxPromptRows)),
       attrs_(bind_attributes(instruction.attributes())),
       step_(place.device, {.page_tokens = program.limits().page_tokens()}) {
   pages_.dtype = weight_dtype(program, instruction);
   pages_.page_tokens = program.limits().page_tokens();
+  lengths_.assign(std::begin(kLengths), std::end(kLengths));
+  if (prompt_rows_ > 0) {
+    lengths_.push_back(prompt_rows_ - kSecondRows);
+    lengths_.push_back(kSecondLength);
+  }
 }
 
 absl::StatusOr<DeviceMemory> AttentionTrials::filled(int64_t elements, DType dtype, int64_t seed) {
@@ -76,7 +89,7 @@ absl::Status AttentionTrials::place_lists() {
 
 absl::Status AttentionTrials::prepare(const KernelEntry& plain) {
   const AttentionAttrs& attrs = attrs_.attention();
-  for (const int64_t length : kLengths) {
+  for (const int64_t length : lengths_) {
     std::vector<int32_t>& numbers = page_numbers_.emplace_back();
     for (int64_t at = 0; at < length; at += pages_.page_tokens) {
       numbers.push_back(static_cast<int32_t>(pages_.pages++));
@@ -91,12 +104,13 @@ absl::Status AttentionTrials::prepare(const KernelEntry& plain) {
   const int64_t elements = pages_.pages * pages_.page_bytes / dtype_bytes(pages_.dtype);
   ASSIGN_OR_RETURN(page_memory_, filled(elements, pages_.dtype, 1));
   pages_.data = page_memory_.data();
-  ASSIGN_OR_RETURN(q_, filled(kRows * attrs.heads * attrs.head_dim, x_type_, 2));
-  ASSIGN_OR_RETURN(k_, filled(kRows * attrs.kv_heads * attrs.head_dim, DType::kF32, 3));
-  ASSIGN_OR_RETURN(v_, filled(kRows * attrs.kv_heads * attrs.v_dim, DType::kF32, 4));
-  ASSIGN_OR_RETURN(table_, filled(kRows * attrs.rotary_dim, DType::kF32, 5));
+  ASSIGN_OR_RETURN(q_, filled(max_rows() * attrs.heads * attrs.head_dim, x_type_, 2));
+  ASSIGN_OR_RETURN(k_, filled(max_rows() * attrs.kv_heads * attrs.head_dim, DType::kF32, 3));
+  ASSIGN_OR_RETURN(v_, filled(max_rows() * attrs.kv_heads * attrs.v_dim, DType::kF32, 4));
+  ASSIGN_OR_RETURN(table_, filled(max_rows() * attrs.rotary_dim, DType::kF32, 5));
   ASSIGN_OR_RETURN(sinks_, filled(attrs.heads, DType::kF32, 6));
-  ASSIGN_OR_RETURN(out_, allocate_memory(device_, kRows * attrs.heads * attrs.v_dim * 4, "trials"));
+  ASSIGN_OR_RETURN(out_,
+                   allocate_memory(device_, max_rows() * attrs.heads * attrs.v_dim * 4, "trials"));
   RETURN_IF_ERROR(place_lists());
   for (const Case& rows : cases()) {
     Trial unused;
@@ -109,8 +123,9 @@ absl::Status AttentionTrials::prepare(const KernelEntry& plain) {
 KernelArgs AttentionTrials::args(const Case& rows) const {
   const AttentionAttrs& attrs = attrs_.attention();
   const auto rows_of = [&](const DeviceMemory& memory, int64_t cols, DType dtype) {
-    return TensorView{memory.data() + rows.first * cols * dtype_bytes(dtype), rows.count, cols,
-                      cols, dtype};
+    const int64_t first = rows.prompts ? 0 : rows.first;
+    return TensorView{memory.data() + first * cols * dtype_bytes(dtype), rows.count, cols, cols,
+                      dtype};
   };
   KernelArgs args;
   args.in[0] = rows_of(q_, attrs.heads * attrs.head_dim, x_type_);
@@ -133,20 +148,24 @@ absl::StatusOr<const char*> AttentionTrials::call(const KernelEntry& kernel, con
                                                   int times) {
   std::vector<int32_t> positions, sequence_of_row;
   std::vector<StepSequence> sequences;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    const auto at = static_cast<size_t>(rows.first + i);
-    positions.push_back(static_cast<int32_t>(kLengths[at] - 1));
-    sequence_of_row.push_back(static_cast<int32_t>(i));
-    sequences.push_back({.first_row = i,
-                         .rows = 1,
-                         .first_position = kLengths[at] - 1,
+  for (auto at = static_cast<size_t>(rows.first); std::ssize(positions) < rows.count; ++at) {
+    const int64_t first_row = std::ssize(positions), length = lengths_[at];
+    const bool second = rows.prompts && first_row > 0;
+    const int64_t own = !rows.prompts ? 1 : second ? kSecondRows : length;
+    for (int64_t position = length - own; position < length; ++position) {
+      positions.push_back(static_cast<int32_t>(position));
+      sequence_of_row.push_back(static_cast<int32_t>(sequences.size()));
+    }
+    sequences.push_back({.first_row = first_row,
+                         .rows = own,
+                         .first_position = length - own,
                          .pages = page_numbers_[at].data()});
   }
   const StepView step{.rows = rows.count,
                       .positions = positions.data(),
                       .sequence_of_row = sequence_of_row.data(),
                       .sequences = sequences.data(),
-                      .sequence_count = rows.count};
+                      .sequence_count = std::ssize(sequences)};
   KernelArgs now = args(rows);
   now.step = step_.take(step);
   if (now.step == nullptr) return absl::ResourceExhaustedError("no memory for a step");
@@ -160,7 +179,7 @@ absl::StatusOr<const char*> AttentionTrials::call(const KernelEntry& kernel, con
 // If the kernel cannot be queued, the trial gets the reason.
 absl::Status AttentionTrials::compute(const KernelEntry& kernel, const Case& rows, Bits* found,
                                       Trial* trial) {
-  const KernelArgs largest = args(cases()[0]);
+  const KernelArgs largest = args(cases().back().prompts ? cases().back() : cases()[0]);
   const int64_t scratch = scratch_bytes(kernel, largest, place_.parallel.threads());
   if (scratch > scratch_.bytes()) {
     ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, scratch, "trials"));
@@ -201,7 +220,7 @@ absl::Status AttentionTrials::try_case(const KernelEntry& kernel, const Case& ro
     tried.error = 1;
     trial->verdict = Verdict::kRefused;
     trial->problem = fmt::format("with {} rows, row {}, column {} has other bits", rows.count,
-                                 differs / cols - rows.first, differs % cols);
+                                 differs / cols - (rows.prompts ? 0 : rows.first), differs % cols);
   } else {
     RETURN_IF_ERROR(time(kernel, rows, &tried));
   }

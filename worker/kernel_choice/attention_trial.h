@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trial of one attention kernel with one instruction's attributes, on the device that will run
-// it. Several sequences, short and long, have one row each. Pages and operands hold numbers of
-// trial_x(). The outputs must have the same bits as those of the table's last attention kernel.
+// it. Several sequences, short and long, have one row each, and there are two prompts. Pages and
+// operands hold numbers of trial_x(). The outputs must have the same bits as those of the table's
+// last attention kernel.
 #pragma once
 
 #include <memory>
@@ -29,16 +30,19 @@ class AttentionTrials {
   absl::Status run(const KernelEntry& kernel, Trial* trial);
 
  private:
-  // Neighbouring sequences, each with one row.
+  // Neighbouring sequences, with their last rows: one of each, or those of two prompts. `first` is
+  // a sequence, `count` their rows.
   struct Case {
     int64_t first;
     int64_t count;
+    bool prompts = false;
   };
   using Bits = std::vector<uint32_t>;
 
   AttentionTrials(const TrialPlace& place, const program::Program& program,
                   const program::Instruction& instruction);
-  static std::span<const Case> cases();
+  std::vector<Case> cases() const;
+  int64_t max_rows() const;
   absl::Status prepare(const KernelEntry& plain);
   absl::StatusOr<DeviceMemory> filled(int64_t elements, DType dtype, int64_t seed);
   absl::Status place_lists();
@@ -55,9 +59,11 @@ class AttentionTrials {
   const Op op_;
   const DType x_type_;
   const bool has_sinks_;
+  const int64_t prompt_rows_;  // Those of both prompts; 0: a step has too few.
   OperatorAttrs attrs_;
   StateView pages_;
   DeviceStep step_;
+  std::vector<int64_t> lengths_;  // Those of the sequences; the prompts are last.
   std::vector<std::vector<int32_t>> page_numbers_;
   DeviceMemory q_, k_, v_, table_, sinks_, out_, page_memory_, lists_, scratch_;
   std::vector<Bits> wanted_;  // One per case.

@@ -30,6 +30,13 @@ std::span<const KernelVariant> wgmma_variants_of(const Device& device);
 // They take any number of rows, and the scratch and packed weights of those kernels.
 std::span<const KernelVariant> amx_variants();
 
+// One of several ways to divide the work of "attention_wgmma_bf16_cuda" among blocks of threads.
+struct AttentionVariant {
+  const char* name = nullptr;
+  KernelFn run = nullptr;
+};
+std::span<const AttentionVariant> attention_variants_of(const Device& device);
+
 // The first row for these types whose ISA is at most `isa`, or null. A row's kNone matches any
 // type.
 const KernelEntry* find_kernel(std::span<const KernelEntry> table, Op op, DType weight,

@@ -17,6 +17,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -160,7 +161,7 @@ program::Program attention_program(const Backend& backend, program::Op op) {
   return b.program;
 }
 
-TEST(DeviceProofTest, AttentionOfFewRowsHasTheBitsOfTheOtherKernel) {
+TEST(DeviceProofTest, AttentionOfFewRowsAndOfPromptsHasTheBitsOfTheOtherKernel) {
   const Backend backend = late_backend();
   for (const program::Op op : {program::ATTENTION, program::ROPE_ATTENTION}) {
     const program::Program program = attention_program(backend, op);
@@ -169,10 +170,12 @@ TEST(DeviceProofTest, AttentionOfFewRowsHasTheBitsOfTheOtherKernel) {
     EXPECT_THAT(complaints(proof, 20'000), ElementsAre());
     const std::string name(op_name(static_cast<Op>(op)));
     EXPECT_THAT(chosen_names(program, backend, proof),
-                ElementsAre(AnyOf(name + "_rows_bf16_cuda_shim", name + "_bf16_cuda_shim")));
-    ASSERT_EQ(proof.trials.size(), 2u);
+                ElementsAre(AnyOf(name + "_wgmma_bf16_cuda_shim", name + "_rows_bf16_cuda_shim",
+                                  name + "_bf16_cuda_shim")));
+    ASSERT_EQ(proof.trials.size(), 3u);
     for (const Trial& trial : proof.trials) {
-      ASSERT_EQ(trial.rows.size(), 3u);
+      ASSERT_EQ(trial.rows.size(), 4u);
+      EXPECT_EQ(trial.rows[3].rows, 70) << "prompts with all rows of a step";
       EXPECT_GT(trial.rows[0].ns, 0);
     }
   }
@@ -184,12 +187,17 @@ const char* double_scale(const KernelArgs& args) {
   wrong.attrs.attention().scale *= 2;
   return original(wrong);
 }
+const char* double_scale_of_prompts(const KernelArgs& args) {
+  return args.step->rows > args.step->sequence_count ? double_scale(args) : original(args);
+}
 
 TEST(DeviceProofTest, AnAttentionWithOtherBitsIsRefused) {
   Backend backend = late_backend();
   std::vector<KernelEntry> kernels(backend.kernels.begin(), backend.kernels.end());
   for (KernelEntry& kernel : kernels) {
-    if (std::string(kernel.name) != "attention_rows_bf16_cuda_shim") continue;
+    const std::string name = kernel.name;
+    if (name == "attention_wgmma_bf16_cuda_shim") kernel.run = double_scale_of_prompts;
+    if (name != "attention_rows_bf16_cuda_shim") continue;
     original = kernel.run;
     kernel.run = double_scale;
   }
@@ -201,8 +209,10 @@ TEST(DeviceProofTest, AnAttentionWithOtherBitsIsRefused) {
   EXPECT_THAT(
       complaints(proof, 20'000),
       ElementsAre(HasSubstr("attention bf16 [64, 16] of f32 rows: "
+                            "attention_wgmma_bf16_cuda_shim is not used: with 70 rows, row "),
+                  HasSubstr("attention bf16 [64, 16] of f32 rows: "
                             "attention_rows_bf16_cuda_shim is not used: with 7 rows, row ")));
-  EXPECT_THAT(complaints(proof, 20'000), ElementsAre(HasSubstr(" has other bits")));
+  EXPECT_THAT(complaints(proof, 20'000), Each(HasSubstr(" has other bits")));
   EXPECT_THAT(chosen_names(program, backend, proof), ElementsAre("attention_bf16_cuda_shim"));
 }
 

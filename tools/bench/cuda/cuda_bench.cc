@@ -317,7 +317,7 @@ void run_all(Bench& bench) {
         break;
       case Op::kAttention:
         for (const int64_t count : {1, 16}) run_attention(bench, kernel, count, 1);
-        run_attention(bench, kernel, 1, 512);
+        for (const int64_t rows : {512, 4096}) run_attention(bench, kernel, 1, rows);
         break;
       case Op::kRmsNorm:
       case Op::kAddNorm:
@@ -348,7 +348,10 @@ int main_of(const std::string& mode) {
     return 2;
   }
   if (mode == "--devices") return 0;
-  if (mode == "--variants") return run_variants(*device) ? 0 : 1;
+  if (mode == "--variants") {
+    const bool right = run_attention_variants(*device);
+    return run_variants(*device) && right ? 0 : 1;
+  }
   Bench bench(*device);
   run_all(bench);
   return bench.all_right ? 0 : 1;

@@ -4,13 +4,13 @@
 #include "tools/bench/cuda/variants.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/bench/cuda/best_time.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -20,8 +20,6 @@ namespace {
 constexpr int64_t kRotatedBytes = int64_t{256} << 20;  // More than a GPU's cache.
 constexpr int64_t kGuardRows = 64;     // After the output; no kernel may write there.
 constexpr int64_t kCheckedRows = 512;  // The last rows: their bits are compared.
-constexpr int kVariantRuns = 3;
-constexpr double kRunUs = 3000;
 
 struct Weight {
   DType dtype;
@@ -107,28 +105,6 @@ class Operands {
   const DeviceMemory x_, weights_, out_, scratch_;
 };
 
-// Microseconds per call: the fastest of a few runs. Nullopt if the device failed.
-template <typename Call>
-std::optional<double> time_of(Device& device, const Call& call) {
-  double best = 0;
-  int64_t calls = 2;
-  for (int run = -1; run < kVariantRuns; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < calls; ++i) {
-      if (call(i) != nullptr) return std::nullopt;
-    }
-    if (device.synchronize() != nullptr) return std::nullopt;
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-    const double each = time.count() / static_cast<double>(calls);
-    if (run < 0) {
-      calls = std::max<int64_t>(2, static_cast<int64_t>(kRunUs / each));
-    } else if (run == 0 || each < best) {
-      best = each;
-    }
-  }
-  return best;
-}
-
 // One row of the table: a shape and a number of rows, TFLOP/s of each variant.
 class VariantRow {
  public:
@@ -139,12 +115,12 @@ class VariantRow {
   // False: a variant is wrong.
   bool run(const KernelEntry& mma) {
     wanted_ = result_of(mma.run);
-    report(0, wanted_.has_value(), time_of(device_, [&](int64_t i) { return mma.run(args(i)); }));
+    report(0, wanted_.has_value(), best_time(device_, [&](int64_t i) { return mma.run(args(i)); }));
     for (const KernelVariant& variant : wgmma_variants_of(device_)) {
       if (variant.weight != weight_.dtype) continue;
       const bool same = wanted_.has_value() && result_of(variant.run) == wanted_;
       report(variant.tile_rows, same,
-             time_of(device_, [&](int64_t i) { return variant.run(args(i)); }));
+             best_time(device_, [&](int64_t i) { return variant.run(args(i)); }));
     }
     return right_;
   }

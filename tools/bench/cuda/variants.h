@@ -9,5 +9,6 @@ namespace lockstep {
 // Prints one JSON object per line, then a table for people. False: a variant has other bits, or
 // failed.
 bool run_variants(Device& device);
+bool run_attention_variants(Device& device);
 
 }  // namespace lockstep

@@ -26,6 +26,14 @@ constexpr bool takes_mma(const AttentionAttrs& attrs) {
          !attrs.values_in_keys;
 }
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
+// The kernels that an entry for bfloat16 pages may use; all have the same bits. kRows adds
+// attention_rows.cu to kMma, kWgmma adds hopper/attention_wgmma.cu to both.
+enum class AttentionBy { kMma, kRows, kWgmma };
+// How hopper/attention_wgmma.cu divides the work among blocks of threads; it changes no bit.
+enum class AttentionWork {
+  kInTurn,  // A block for each multiprocessor computes one tile and KV head after another.
+  kApart    // Each tile and KV head has its own block.
+};
 
 // rope_attention: first the queries, rotated and rounded as in the pages, then attention's scratch.
 constexpr int64_t rotated_bytes(const TensorView& q, DType pages) {

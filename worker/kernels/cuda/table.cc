@@ -67,4 +67,10 @@ std::span<const KernelVariant> wgmma_variants_of(const Device& device) {
                            : std::span<const KernelVariant>();
 }
 
+std::span<const AttentionVariant> attention_variants_of(const Device& device) {
+  static constexpr auto kVariants = cuda::attention_variants();
+  return has_wgmma(device) ? std::span<const AttentionVariant>(kVariants)
+                           : std::span<const AttentionVariant>();
+}
+
 }  // namespace lockstep

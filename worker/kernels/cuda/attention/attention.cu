@@ -5,15 +5,21 @@
 // of them, with chunks only the keys of its own chunk. Rows of the sequence's prefix see the whole
 // prefix. The head's sink is one more score in the softmax, without a value. Queries are rounded to
 // the pages' type. rope_attention first rotates k, into the pages, and q, into scratch.
-// attention_mma.cu computes heads whose attributes it supports. Here keys are processed in blocks
-// of kKeyBlock from position 0 on, with a running maximum and sum, so that bits depend on the
-// position alone. A thread first computes the score of one key, then the sum of one column.
+// attention_mma.cu computes heads whose attributes it supports, or hopper/attention_wgmma.cu. Here
+// keys are processed in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so
+// that bits depend on the position alone. A thread first computes the score of one key, then the
+// sum of one column.
 #include "worker/kernels/cuda/attention/attention_mma.h"
 #include "worker/kernels/cuda/attention/attention_pages.h"
+#include "worker/kernels/cuda/hopper/attention_wgmma.h"
 #include "worker/kernels/cuda/rows/rotate.h"
 #include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
+
+using device::AttentionBy;
+using device::AttentionWork;
+
 namespace {
 
 constexpr int64_t kKeyBlock = 64;
@@ -183,8 +189,11 @@ const char* attend(const KernelArgs& args) {
                 args.queue, attention_params(args));
 }
 
-const char* attend_bf16(const KernelArgs& args, bool by_rows) {
-  return device::takes_mma(args.attrs.attention()) ? attend_mma(args, by_rows) : attend<BF16>(args);
+template <AttentionBy kBy>
+const char* attend_bf16(const KernelArgs& args) {
+  if (!device::takes_mma(args.attrs.attention())) return attend<BF16>(args);
+  return kBy == AttentionBy::kWgmma ? attend_wgmma(args)
+                                    : attend_mma(args, kBy == AttentionBy::kRows);
 }
 
 }  // namespace
@@ -194,13 +203,23 @@ const char* attention_f32(const KernelArgs& args) {
   return failure != nullptr ? failure : attend<float>(args);
 }
 
-template <bool kByRows>
+template <AttentionBy kBy>
 const char* attention_bf16(const KernelArgs& args) {
   const char* failure = append<BF16>(args);
-  return failure != nullptr ? failure : attend_bf16(args, kByRows);
+  return failure != nullptr ? failure : attend_bf16<kBy>(args);
 }
-template const char* attention_bf16<true>(const KernelArgs& args);
-template const char* attention_bf16<false>(const KernelArgs& args);
+template const char* attention_bf16<AttentionBy::kMma>(const KernelArgs& args);
+template const char* attention_bf16<AttentionBy::kRows>(const KernelArgs& args);
+template const char* attention_bf16<AttentionBy::kWgmma>(const KernelArgs& args);
+
+template <AttentionWork kWork>
+const char* attention_wgmma_by(const KernelArgs& args) {
+  if (!takes_wgmma(args)) return "wgmma does not take these operands";
+  const char* failure = append<BF16>(args);
+  return failure != nullptr ? failure : attend_wgmma_by(kWork, args);
+}
+template const char* attention_wgmma_by<AttentionWork::kInTurn>(const KernelArgs& args);
+template const char* attention_wgmma_by<AttentionWork::kApart>(const KernelArgs& args);
 
 const char* rope_attention_f32(const KernelArgs& args) {
   KernelArgs rest = args;
@@ -208,13 +227,14 @@ const char* rope_attention_f32(const KernelArgs& args) {
   return failure != nullptr ? failure : attend<float>(rest);
 }
 
-template <bool kByRows>
+template <AttentionBy kBy>
 const char* rope_attention_bf16(const KernelArgs& args) {
   KernelArgs rest = args;
   const char* failure = rotate<BF16>(rest);
-  return failure != nullptr ? failure : attend_bf16(rest, kByRows);
+  return failure != nullptr ? failure : attend_bf16<kBy>(rest);
 }
-template const char* rope_attention_bf16<true>(const KernelArgs& args);
-template const char* rope_attention_bf16<false>(const KernelArgs& args);
+template const char* rope_attention_bf16<AttentionBy::kMma>(const KernelArgs& args);
+template const char* rope_attention_bf16<AttentionBy::kRows>(const KernelArgs& args);
+template const char* rope_attention_bf16<AttentionBy::kWgmma>(const KernelArgs& args);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

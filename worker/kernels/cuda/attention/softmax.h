@@ -17,6 +17,7 @@ struct Softmax {
 // key changes nothing.
 class Merge {
  public:
+  Merge() = default;
   __device__ Merge(Softmax& before, const Softmax& split) {
     const float highest = Max::of(before.highest, split.highest);
     const float from = highest == -kInfinity ? 0.0f : highest;  // -inf - -inf would be NaN.
@@ -27,7 +28,7 @@ class Merge {
   __device__ float of(float before, float split) const { return fmaf(split, add_, before * keep_); }
 
  private:
-  float keep_, add_;
+  float keep_ = 1, add_ = 0;
 };
 
 // A sum divided by the sum of probabilities, which includes the sink's if there is one.

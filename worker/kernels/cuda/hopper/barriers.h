@@ -61,6 +61,23 @@ __device__ inline void barrier_arrive(SharedAddress barrier, int block) {
 #endif
 }
 
+// Copies and products that begin after a barrier_arrive_here() that follows see what this thread
+// wrote to shared memory.
+__device__ inline void publish_writes() {
+#ifdef __CUDACC__
+  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+#endif
+}
+
+// Arrives at a barrier of this block; hands over what this thread wrote.
+__device__ inline void barrier_arrive_here(SharedAddress barrier) {
+#ifdef __CUDACC__
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+#else
+  shim::barrier_arrive(barrier, shim::block_in_cluster());
+#endif
+}
+
 // Waits for the end of the phase of this parity. Then all bytes that copies have written can be
 // read.
 __device__ inline void barrier_wait(SharedAddress barrier, unsigned parity) {
@@ -101,5 +118,19 @@ __device__ inline void barrier_wait_cluster(SharedAddress barrier, unsigned pari
   shim::barrier_wait(barrier, parity);
 #endif
 }
+
+// A stage of the ring, and the parity of its phase.
+template <int kStages>
+struct RingPlace {
+  int stage = 0;
+  unsigned parity = 0;
+
+  __device__ int before() const { return stage == 0 ? kStages - 1 : stage - 1; }
+  __device__ void advance() {
+    if (++stage < kStages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
 
 }  // namespace lockstep::LOCKSTEP_TARGET

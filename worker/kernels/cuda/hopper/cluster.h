@@ -12,6 +12,9 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
+inline constexpr int kWarpgroup = 4 * kWarp;
+inline constexpr int kMaxWgmmaSharedBytes = 227 << 10;  // For one block.
+
 // An address in shared memory. One address names the same variable in all blocks of a cluster, but
 // each block has its own copy of the variable.
 using SharedAddress = uint32_t;

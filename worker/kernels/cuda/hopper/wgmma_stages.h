@@ -12,12 +12,10 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-inline constexpr int kWarpgroup = 4 * kWarp;
 inline constexpr int kWgmmaThreads = 3 * kWarpgroup;
 inline constexpr int kCluster = 2;
 inline constexpr int kBlockStripes = 8;
 inline constexpr int kClusterStripes = kCluster * kBlockStripes;
-inline constexpr int kMaxWgmmaSharedBytes = 227 << 10;
 
 // The tiles of a product; a cluster computes one at a time.
 struct WgmmaWork {
@@ -66,20 +64,6 @@ struct WgmmaShared {
   __device__ SharedAddress full(int stage) const { return begin + kBarriersAt + stage * 16; }
   __device__ SharedAddress empty(int stage) const { return full(stage) + 8; }
   __device__ SharedAddress own() const { return begin + kOwnAt; }
-};
-
-// A stage of the ring, and the parity of its phase.
-template <int kStages>
-struct RingPlace {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ int before() const { return stage == 0 ? kStages - 1 : stage - 1; }
-  __device__ void advance() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
 };
 
 // The thread that starts all copies of a block.

@@ -87,17 +87,52 @@ RowsOfA rows_of_a(const uint32_t (&a)[4], const Format& format) {
   return all;
 }
 
-// Sixteen numbers of a row of B, from an offset in the tile's swizzled memory on. They are ordered
-// like A's numbers in rows_of_a(): each lane's four are numbers 2t, 2t + 1, 2t + 8 and 2t + 9.
-StepFactors row_of_b(const std::byte* shared, uint32_t offset, const Format& format) {
-  StepFactors row;
+// Sixteen numbers of an operand in a tile's swizzled memory, number k of which is at offset_of(k),
+// in the order in which rows_of_a() has A's: a lane's four are 2t, 2t + 1, 2t + 8 and 2t + 9.
+template <typename OffsetOf>
+StepFactors factors_at(const std::byte* shared, const OffsetOf& offset_of, const Format& format) {
+  StepFactors factors;
   for (int k = 0; k < 16; ++k) {
     uint16_t bits = 0;
-    std::memcpy(&bits, shared + swizzled(offset + static_cast<uint32_t>(k * 2)), sizeof(bits));
-    row.set(k % 8 / 2 * 4 + k / 8 * 2 + k % 2, format.widen(bits), format.min_exponent);
+    std::memcpy(&bits, shared + swizzled(offset_of(static_cast<uint32_t>(k))), sizeof(bits));
+    factors.set(k % 8 / 2 * 4 + k / 8 * 2 + k % 2, format.widen(bits), format.min_exponent);
   }
-  return row;
+  return factors;
 }
+
+// A row of A or B.
+StepFactors row_at(const std::byte* shared, uint32_t begin, int row, const Format& format) {
+  const uint32_t first = begin + static_cast<uint32_t>(row) * 128;
+  return factors_at(
+      shared, [first](uint32_t k) { return first + k * 2; }, format);
+}
+
+// A descriptor's fields, in bytes.
+uint32_t address_of(uint64_t descriptor) { return static_cast<uint32_t>(descriptor & 0x3fff) << 4; }
+uint32_t panel_of(uint64_t descriptor) {
+  return static_cast<uint32_t>(descriptor >> 16 & 0x3fff) << 4;
+}
+uint32_t eight_rows_of(uint64_t descriptor) {
+  return static_cast<uint32_t>(descriptor >> 32 & 0x3fff) << 4;
+}
+void check_rows(uint64_t descriptor) {
+  LOCKSTEP_CHECK(descriptor >> 62 == 1 && eight_rows_of(descriptor) == 1024);
+}
+
+// The running thread's sums of its warp's two rows of A with `rows` rows or columns of B.
+template <typename OfB>
+void add_products(float* sums, int rows, const RowsOfA& of_a, const OfB& of_b, bool keep,
+                  int pair) {
+  for (int at = 0; at < rows / 4; ++at) {
+    const StepFactors b = of_b(at / 2 * 8 + pair + at % 2);
+    for (int half = 0; half < 2; ++half) {
+      float& sum = sums[at / 2 * 4 + half * 2 + at % 2];
+      sum = add_step(of_a.rows[half], b, keep ? sum : 0.0f);
+    }
+  }
+}
+
+int own_pair() { return static_cast<int>(threadIdx.x % 4) * 2; }
 
 }  // namespace
 
@@ -144,18 +179,42 @@ void load_tile(uint32_t to, const TensorMap& map, int col, int row, uint32_t bar
 
 void multiply_rows(float* sums, int rows, const uint32_t (&a)[4], uint64_t descriptor, bool keep,
                    const Format& format) {
-  LOCKSTEP_CHECK(descriptor >> 62 == 1 && (descriptor >> 32 & 0x3fff) == 1024 >> 4);
-  const auto begin = static_cast<uint32_t>(descriptor & 0x3fff) << 4;
-  const int pair = static_cast<int>(threadIdx.x % 4) * 2;
-  add_product([=, of_a = rows_of_a(a, format), shared = dynamic_shared()] {
-    for (int at = 0; at < rows / 4; ++at) {
-      const int row = at / 2 * 8 + pair + at % 2;
-      const StepFactors b = row_of_b(shared, begin + static_cast<uint32_t>(row * 128), format);
-      for (int half = 0; half < 2; ++half) {
-        float& sum = sums[at / 2 * 4 + half * 2 + at % 2];
-        sum = add_step(of_a.rows[half], b, keep ? sum : 0.0f);
-      }
+  check_rows(descriptor);
+  add_product([=, of_a = rows_of_a(a, format), shared = dynamic_shared(), pair = own_pair()] {
+    const auto row = [&](int r) { return row_at(shared, address_of(descriptor), r, format); };
+    add_products(sums, rows, of_a, row, keep, pair);
+  });
+}
+
+void multiply_shared_rows(float* sums, int rows, uint64_t a, uint64_t b, bool keep,
+                          const Format& format) {
+  check_rows(a);
+  check_rows(b);
+  const int own_row = static_cast<int>(threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4);
+  add_product([=, shared = dynamic_shared(), pair = own_pair()] {
+    RowsOfA of_a;
+    for (int half = 0; half < 2; ++half) {
+      of_a.rows[half] = row_at(shared, address_of(a), own_row + half * 8, format);
     }
+    const auto row = [&](int r) { return row_at(shared, address_of(b), r, format); };
+    add_products(sums, rows, of_a, row, keep, pair);
+  });
+}
+
+void multiply_turned(float* sums, int cols, const uint32_t (&a)[4], uint64_t descriptor, bool keep,
+                     const Format& format) {
+  LOCKSTEP_CHECK(descriptor >> 62 == 1);
+  add_product([=, of_a = rows_of_a(a, format), shared = dynamic_shared(), pair = own_pair()] {
+    const auto column = [&](int c) {
+      const auto col = static_cast<uint32_t>(c);
+      const uint32_t first =
+          address_of(descriptor) + col / 64 * panel_of(descriptor) + col % 64 * 2;
+      return factors_at(
+          shared,
+          [&](uint32_t k) { return first + k / 8 * eight_rows_of(descriptor) + k % 8 * 128; },
+          format);
+    };
+    add_products(sums, cols, of_a, column, keep, pair);
   });
 }
 

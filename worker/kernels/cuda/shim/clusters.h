@@ -66,5 +66,12 @@ void load_tile(uint32_t to, const TensorMap& map, int col, int row, uint32_t bar
 // % 4) + i.
 void multiply_rows(float* sums, int rows, const uint32_t (&a)[4], uint64_t descriptor, bool keep,
                    const Format& format);
+// The same, with A in shared memory, too: `a` is the descriptor of the warpgroup's 64 rows of A.
+void multiply_shared_rows(float* sums, int rows, uint64_t a, uint64_t b, bool keep,
+                          const Format& format);
+// The same for turned B: 16 rows, `cols` numbers of each in panels of 64. The descriptor has the
+// distances of eight rows and of a panel.
+void multiply_turned(float* sums, int cols, const uint32_t (&a)[4], uint64_t descriptor, bool keep,
+                     const Format& format);
 
 }  // namespace lockstep::shim

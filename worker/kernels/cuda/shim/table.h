@@ -10,5 +10,6 @@ namespace lockstep {
 
 std::span<const KernelEntry> cuda_shim_kernels();
 std::span<const KernelVariant> wgmma_shim_variants();
+std::span<const AttentionVariant> attention_shim_variants();
 
 }  // namespace lockstep

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times attention of prompts: by wgmma with each division of the work, and by mma.sync. All must
+// have the bits of the mma.sync kernel.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tools/bench/cuda/best_time.h"
+#include "tools/bench/cuda/variants.h"
+#include "worker/kernels/device_step.h"
+#include "worker/kernels/find.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kPageTokens = 16, kGuardRows = 64;
+constexpr int64_t kCheckedRows = 512;  // The last rows: their bits are compared.
+constexpr double kPeakTflops = 989;    // An H100 SXM or H200 in bfloat16, by NVIDIA.
+
+// The last `rows` of `length` positions, of each of `sequences`.
+struct Prompt {
+  int64_t heads, kv_heads, head_dim;
+  int64_t sequences, rows, length;
+  int64_t window = 0;
+
+  std::string text() const {
+    return std::to_string(heads) + "/" + std::to_string(kv_heads) + " heads of " +
+           std::to_string(head_dim) + ", " + std::to_string(sequences) + " x " +
+           std::to_string(rows) + " of " + std::to_string(length) +
+           (window > 0 ? ", window " + std::to_string(window) : "");
+  }
+  int64_t all_rows() const { return sequences * rows; }
+  int64_t pages() const { return (length + kPageTokens - 1) / kPageTokens; }
+  int64_t out_cols() const { return heads * head_dim; }
+};
+constexpr Prompt kPrompts[] = {
+    {32, 8, 128, 1, 128, 128},         {32, 8, 128, 1, 512, 512},   {32, 8, 128, 1, 2048, 2048},
+    {32, 8, 128, 1, 8192, 8192},       {32, 8, 128, 1, 1024, 8192}, {32, 8, 128, 16, 256, 256},
+    {32, 32, 128, 1, 2048, 2048},      {64, 8, 128, 1, 4096, 4096}, {32, 8, 64, 1, 4096, 4096},
+    {32, 8, 128, 1, 4096, 4096, 1024},
+};
+
+class PromptOperands {
+ public:
+  PromptOperands(Device& device, const KernelEntry& kernel, const Prompt& prompt)
+      : device_(device),
+        prompt_(prompt),
+        page_bytes_(kernel.page_bytes(
+            {kPageTokens, prompt.kv_heads, prompt.head_dim, prompt.head_dim, DType::kBF16})),
+        q_(device, prompt.all_rows() * prompt.out_cols() * 2),
+        kv_(device, prompt.all_rows() * prompt.kv_heads * prompt.head_dim * 4),
+        pages_(device, prompt.sequences * prompt.pages() * page_bytes_),
+        map_(device, prompt.heads * 4),
+        out_(device, (prompt.all_rows() + kGuardRows) * prompt.out_cols() * 2),
+        step_(device, {.page_tokens = kPageTokens}) {}
+
+  bool fill(const KernelEntry& kernel) {
+    scratch_ = DeviceMemory(device_, scratch_bytes(kernel, args(), 1));
+    for (const DeviceMemory* memory : {&q_, &kv_, &pages_, &map_, &out_}) {
+      if (memory->data() == nullptr) return false;
+    }
+    if (scratch_.data() == nullptr) return false;
+    // Numbers of 2^-7 to 2^-4 of either sign.
+    std::vector<uint16_t> pattern((int64_t{4} << 20) + 1);
+    uint32_t random = 1;
+    for (uint16_t& half : pattern) {
+      random = random * 1664525 + 1013904223;
+      half = static_cast<uint16_t>(0x3c00 | (random >> 16 & 0x81ff));
+    }
+    const int64_t bytes = static_cast<int64_t>(pattern.size()) * 2;
+    for (const DeviceMemory* memory : {&q_, &kv_, &pages_}) {
+      for (int64_t at = 0; at < memory->bytes(); at += bytes) {
+        device_.copy_in(memory->data() + at, pattern.data(), std::min(bytes, memory->bytes() - at));
+      }
+    }
+    std::vector<int32_t> map;
+    for (int64_t h = 0; h < prompt_.heads; ++h) {
+      map.push_back(static_cast<int32_t>(h * prompt_.kv_heads / prompt_.heads));
+    }
+    device_.copy_in(map_.data(), map.data(), prompt_.heads * 4);
+    return take_step() && device_.synchronize() == nullptr;
+  }
+
+  KernelArgs args() const {
+    const int64_t rows = prompt_.all_rows(), kv_cols = prompt_.kv_heads * prompt_.head_dim;
+    const int64_t cols = prompt_.out_cols();
+    KernelArgs args;
+    args.in[0] = {q_.data(), rows, cols, cols, DType::kBF16};
+    args.in[1] = args.in[2] = {kv_.data(), rows, kv_cols, kv_cols, DType::kF32};
+    args.out[0] = {out_.data(), rows, cols, cols, DType::kBF16};
+    args.attrs = AttentionAttrs{
+        .heads = prompt_.heads,
+        .kv_heads = prompt_.kv_heads,
+        .head_dim = prompt_.head_dim,
+        .v_dim = prompt_.head_dim,
+        .scale = 8.0f,
+        .window = prompt_.window,
+        .kv_head_of = {reinterpret_cast<const int32_t*>(map_.data()), prompt_.heads}};
+    args.attrs.attention().read_only = true;  // Only attention is timed.
+    args.state = {pages_.data(), page_bytes_, prompt_.sequences * prompt_.pages(), kPageTokens,
+                  DType::kBF16};
+    args.step = view_;
+    args.scratch = scratch_.data();
+    args.queue = device_.queue();
+    return args;
+  }
+  const StepView& step() const { return host_view_; }
+
+  // The bits of the last rows and of the guard; empty if the kernel failed or wrote the guard.
+  std::vector<uint16_t> result_of(KernelFn kernel) {
+    device_.clear(out_.data(), out_.bytes());
+    if (kernel(args()) != nullptr || device_.synchronize() != nullptr) return {};
+    const int64_t cols = prompt_.out_cols();
+    const int64_t first = std::max<int64_t>(0, prompt_.all_rows() - kCheckedRows);
+    std::vector<uint16_t> bits(
+        static_cast<size_t>((prompt_.all_rows() - first + kGuardRows) * cols));
+    device_.copy_out(bits.data(), out_.data() + first * cols * 2,
+                     static_cast<int64_t>(bits.size() * 2));
+    if (device_.synchronize() != nullptr) return {};
+    const bool clean = std::all_of(bits.end() - kGuardRows * cols, bits.end(),
+                                   [](uint16_t half) { return half == 0; });
+    return clean ? bits : std::vector<uint16_t>();
+  }
+
+ private:
+  bool take_step() {
+    // Pages are in descending order.
+    auto next = static_cast<int32_t>(prompt_.sequences * prompt_.pages());
+    numbers_.resize(static_cast<size_t>(next));
+    for (int32_t& number : numbers_) number = --next;
+    for (int64_t s = 0; s < prompt_.sequences; ++s) {
+      sequences_.push_back({.first_row = s * prompt_.rows,
+                            .rows = prompt_.rows,
+                            .first_position = prompt_.length - prompt_.rows,
+                            .pages = numbers_.data() + s * prompt_.pages()});
+      for (int64_t r = 0; r < prompt_.rows; ++r) {
+        positions_.push_back(static_cast<int32_t>(prompt_.length - prompt_.rows + r));
+        sequence_of_row_.push_back(static_cast<int32_t>(s));
+      }
+    }
+    host_view_ = {.rows = prompt_.all_rows(),
+                  .positions = positions_.data(),
+                  .sequence_of_row = sequence_of_row_.data(),
+                  .sequences = sequences_.data(),
+                  .sequence_count = prompt_.sequences};
+    view_ = step_.take(host_view_);
+    return view_ != nullptr;
+  }
+
+  Device& device_;
+  const Prompt& prompt_;
+  const int64_t page_bytes_;
+  const DeviceMemory q_, kv_, pages_, map_, out_;
+  DeviceMemory scratch_;
+  DeviceStep step_;
+  std::vector<int32_t> numbers_, positions_, sequence_of_row_;
+  std::vector<StepSequence> sequences_;
+  StepView host_view_;
+  StepView* view_ = nullptr;
+};
+
+// Prints a variant's line. False: it has other bits, or failed.
+bool report(Device& device, const KernelEntry& mma, PromptOperands& operands, const Prompt& prompt,
+            const AttentionVariant& variant, bool same) {
+  KernelArgs counted = operands.args();
+  StepView step = operands.step();
+  counted.step = &step;
+  const auto flops = static_cast<double>(kernel_cost(mma, counted).flops);
+  const auto us = best_time(device, [&](int64_t) { return variant.run(operands.args()); });
+  const double tflops = us ? flops / *us / 1e6 : 0;
+  std::printf(
+      "{\"variant\": \"attention_%s\", \"shape\": \"%s\", \"us\": %.2f, \"tflop_s\": %.1f, "
+      "\"of_peak\": %.3f, \"same_bits\": %s}\n",
+      variant.name, prompt.text().c_str(), us.value_or(0), tflops, tflops / kPeakTflops,
+      same ? "true" : "false");
+  std::fflush(stdout);  // If the process is killed, earlier results are kept.
+  return same && us.has_value();
+}
+
+}  // namespace
+
+bool run_attention_variants(Device& device) {
+  const std::span<const AttentionVariant> variants = attention_variants_of(device);
+  const KernelEntry* mma = nullptr;
+  for (const KernelEntry& kernel : cuda_kernels_of(device)) {
+    if (kernel.name == std::string("attention_bf16_cuda")) mma = &kernel;
+  }
+  if (mma == nullptr || variants.empty()) return true;  // This GPU has no variants.
+  bool right = true;
+  for (const Prompt& prompt : kPrompts) {
+    PromptOperands operands(device, *mma, prompt);
+    if (!operands.fill(*mma)) {
+      std::fprintf(stderr, "cuda_bench: the GPU has too little memory\n");
+      return false;
+    }
+    const std::vector<uint16_t> wanted = operands.result_of(mma->run);
+    right &= report(device, *mma, operands, prompt, {"mma", mma->run}, !wanted.empty());
+    for (const AttentionVariant& variant : variants) {
+      const bool same = !wanted.empty() && operands.result_of(variant.run) == wanted;
+      right &= report(device, *mma, operands, prompt, variant, same);
+    }
+  }
+  return right;
+}
+
+}  // namespace lockstep

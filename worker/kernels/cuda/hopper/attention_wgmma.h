@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of prompts by wgmma, for compute capability 9.0, with the bits of attention_mma.cu.
+#pragma once
+
+#include "worker/kernels/cuda/sizes.h"
+#include "worker/kernels/cuda/target.h"
+
+namespace lockstep::LOCKSTEP_TARGET {
+
+// Whether attend_wgmma_by() takes the operands of attend_mma(): heads of up to 128 columns without
+// caps and slopes, and aligned rows.
+bool takes_wgmma(const KernelArgs& args);
+// Whether there are enough rows for wgmma.
+bool is_prompt(const KernelArgs& args);
+
+// Like attend_mma() by rows. The first one calls attend_mma() for other operands.
+const char* attend_wgmma(const KernelArgs& args);
+const char* attend_wgmma_by(device::AttentionWork work, const KernelArgs& args);
+
+}  // namespace lockstep::LOCKSTEP_TARGET
