@@ -63,8 +63,8 @@ class ServedPorts {
   // From now on each answer ends its connection, over HTTP and gRPC. The operator's port is not
   // affected.
   void drain();
-  // Closes the gRPC port. Accepts no more connections over HTTP, and waits until all are closed, for
-  // at most a second.
+  // Closes the gRPC port. Accepts no more connections over HTTP, and waits until all are closed,
+  // for at most a second.
   void finish();
 
  private:
