@@ -5,12 +5,17 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace lockstep {
 namespace {
+
+// The index of each key. Its hash has a random seed: clients choose the keys, and could choose them
+// to collide if they knew the hash.
+using Seen = absl::flat_hash_map<std::string, size_t>;
 
 // Walks the text and records how far the parser has come, which SAX events do not report.
 class Cursor {
@@ -37,14 +42,12 @@ class Cursor {
 
 // Adds a member and returns it. If the key exists: returns that member if `replace`, else null.
 // `seen` is for ordered objects, whose members are a list: it maps each key to its index.
-Json* add_member(Json& object, const std::string& key, bool replace,
-                 std::unordered_map<std::string, size_t>&) {
+Json* add_member(Json& object, const std::string& key, bool replace, Seen&) {
   auto [member, fresh] = object.get_ref<Json::object_t&>().try_emplace(key);
   return fresh || replace ? &member->second : nullptr;
 }
 
-OrderedJson* add_member(OrderedJson& object, const std::string& key, bool replace,
-                        std::unordered_map<std::string, size_t>& seen) {
+OrderedJson* add_member(OrderedJson& object, const std::string& key, bool replace, Seen& seen) {
   auto& members = object.get_ref<OrderedJson::object_t&>();
   const auto [place, fresh] = seen.try_emplace(key, members.size());
   // Calls the base class: OrderedJson's own emplace compares with all keys.
@@ -141,8 +144,8 @@ class Builder {
   int64_t values_ = 0;
   Tree root_;
   std::vector<Tree*> open_;
-  std::vector<std::unordered_map<std::string, size_t>> keys_;  // One per open container.
-  Tree* member_ = nullptr;                                     // The value of the key just read.
+  std::vector<Seen> keys_;  // One per open container.
+  Tree* member_ = nullptr;  // The value of the key just read.
   std::string problem_;
 };
 

@@ -5,10 +5,10 @@
 #include <deque>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/field_error.h"
 #include "base/status.h"
 #include "coordinator/api/chat/message_text.h"
@@ -324,13 +324,14 @@ class Writer {
   // and the last gets all others.
   int add_one_by_one(OrderedJson json, int index) {
     const v1::ChatMessage& message = messages_[index];
-    std::unordered_map<std::string_view, std::deque<int>> results;  // By id; results not yet added.
+    // Results that are not yet added, by id.
+    absl::flat_hash_map<std::string_view, std::deque<int>> results;
     int end = index + 1;
     for (; end < messages_.size() && messages_[end].role() == "tool"; ++end) {
       const std::string& id = messages_[end].tool_call_id();
       if (!id.empty()) results[id].push_back(end);
     }
-    std::unordered_map<std::string_view, int> last_calls;  // By id.
+    absl::flat_hash_map<std::string_view, int> last_calls;  // By id.
     const int calls = message.tool_calls_size();
     for (int i = 0; i < calls; ++i) last_calls[message.tool_calls(i).id()] = i;
     std::vector<bool> added(end, false);
