@@ -2,11 +2,13 @@
 // Times attention of prompts: by wgmma with each division of the work, and by mma.sync. All must
 // have the bits of the mma.sync kernel.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "tools/bench/cuda/best_time.h"
+#include "tools/bench/cuda/operands.h"
 #include "tools/bench/cuda/variants.h"
 #include "worker/kernels/device_step.h"
 #include "worker/kernels/find.h"
@@ -14,9 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kPageTokens = 16, kGuardRows = 64;
-constexpr int64_t kCheckedRows = 512;  // The last rows: their bits are compared.
-constexpr double kPeakTflops = 989;    // An H100 SXM or H200 in bfloat16, by NVIDIA.
+constexpr double kPeakTflops = 989;  // An H100 SXM or H200 in bfloat16, by NVIDIA.
 
 // The last `rows` of `length` positions, of each of `sequences`.
 struct Prompt {
@@ -61,19 +61,7 @@ class PromptOperands {
       if (memory->data() == nullptr) return false;
     }
     if (scratch_.data() == nullptr) return false;
-    // Numbers of 2^-7 to 2^-4 of either sign.
-    std::vector<uint16_t> pattern((int64_t{4} << 20) + 1);
-    uint32_t random = 1;
-    for (uint16_t& half : pattern) {
-      random = random * 1664525 + 1013904223;
-      half = static_cast<uint16_t>(0x3c00 | (random >> 16 & 0x81ff));
-    }
-    const int64_t bytes = static_cast<int64_t>(pattern.size()) * 2;
-    for (const DeviceMemory* memory : {&q_, &kv_, &pages_}) {
-      for (int64_t at = 0; at < memory->bytes(); at += bytes) {
-        device_.copy_in(memory->data() + at, pattern.data(), std::min(bytes, memory->bytes() - at));
-      }
-    }
+    if (!fill_with_pattern(device_, std::to_array({&q_, &kv_, &pages_}))) return false;
     std::vector<int32_t> map;
     for (int64_t h = 0; h < prompt_.heads; ++h) {
       map.push_back(static_cast<int32_t>(h * prompt_.kv_heads / prompt_.heads));
@@ -182,10 +170,7 @@ bool report(Device& device, const KernelEntry& mma, PromptOperands& operands, co
 
 bool run_attention_variants(Device& device) {
   const std::span<const AttentionVariant> variants = attention_variants_of(device);
-  const KernelEntry* mma = nullptr;
-  for (const KernelEntry& kernel : cuda_kernels_of(device)) {
-    if (kernel.name == std::string("attention_bf16_cuda")) mma = &kernel;
-  }
+  const KernelEntry* mma = kernel_named(device, "attention_bf16_cuda");
   if (mma == nullptr || variants.empty()) return true;  // This GPU has no variants.
   bool right = true;
   for (const Prompt& prompt : kPrompts) {

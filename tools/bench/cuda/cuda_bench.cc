@@ -18,6 +18,7 @@
 
 #include "operators/schema/schema.h"
 #include "tools/bench/cuda/candidates.h"
+#include "tools/bench/cuda/operands.h"
 #include "tools/bench/cuda/variants.h"
 #include "worker/kernels/device.h"
 #include "worker/kernels/device_step.h"
@@ -27,7 +28,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kHidden = 4096, kFfn = 14336, kVocab = 128256;
-constexpr int64_t kHeads = 32, kKvHeads = 8, kHeadDim = 128, kPageTokens = 16, kContext = 4096;
+constexpr int64_t kHeads = 32, kKvHeads = 8, kHeadDim = 128, kContext = 4096;
 constexpr int64_t kCycledBytes = int64_t{256} << 20;
 constexpr int64_t kPatternBytes = int64_t{4} << 20;
 constexpr int kRuns = 5;
@@ -38,16 +39,10 @@ class Bench {
  public:
   explicit Bench(Device& device) : device_(device), pattern_(device, kPatternBytes) {
     if (pattern_.data() == nullptr) fail("the system has too little locked memory");
-    uint32_t random = 1;
-    auto* halves = reinterpret_cast<uint16_t*>(pattern_.data());
-    for (int64_t i = 0; i < kPatternBytes / 2; ++i) {
-      random = random * 1664525 + 1013904223;
-      halves[i] = static_cast<uint16_t>(0x3c00 | (random >> 16 & 0x81ff));
-    }
+    write_pattern({reinterpret_cast<uint16_t*>(pattern_.data()), kPatternBytes / 2});
   }
 
-  // Fills the matrix with a pattern. Read as bf16 or float32, its numbers have magnitudes of 0.0078
-  // to 0.12 and either sign; any bits are valid codes.
+  // Fills the matrix with the pattern.
   TensorView matrix(int64_t rows, int64_t cols, DType dtype) {
     return {filled(rows * cols * dtype_bytes(dtype)), rows, cols, cols, dtype};
   }

@@ -4,6 +4,7 @@
 #include "tools/bench/cuda/variants.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "tools/bench/cuda/best_time.h"
+#include "tools/bench/cuda/operands.h"
 #include "worker/kernels/find.h"
 
 namespace lockstep {
@@ -18,8 +20,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kRotatedBytes = int64_t{256} << 20;  // More than a GPU's cache.
-constexpr int64_t kGuardRows = 64;     // After the output; no kernel may write there.
-constexpr int64_t kCheckedRows = 512;  // The last rows: their bits are compared.
 
 struct Weight {
   DType dtype;
@@ -53,20 +53,7 @@ class Operands {
         scratch_.data() == nullptr) {
       return false;
     }
-    // Numbers of 2^-7 to 2^-4 of either sign; as codes any bits are valid.
-    std::vector<uint16_t> pattern((int64_t{4} << 20) + 1);
-    uint32_t random = 1;
-    for (uint16_t& half : pattern) {
-      random = random * 1664525 + 1013904223;
-      half = static_cast<uint16_t>(0x3c00 | (random >> 16 & 0x81ff));
-    }
-    const int64_t bytes = static_cast<int64_t>(pattern.size()) * 2;
-    for (const DeviceMemory* memory : {&x_, &weights_}) {
-      for (int64_t at = 0; at < memory->bytes(); at += bytes) {
-        device_.copy_in(memory->data() + at, pattern.data(), std::min(bytes, memory->bytes() - at));
-      }
-    }
-    return device_.synchronize() == nullptr;
+    return fill_with_pattern(device_, std::to_array({&x_, &weights_}));
   }
 
   KernelArgs args(DType weight, int64_t call, int64_t rows) const {
@@ -169,13 +156,6 @@ class VariantRow {
   std::string line_;
   bool right_ = true;
 };
-
-const KernelEntry* kernel_named(Device& device, const std::string& name) {
-  for (const KernelEntry& kernel : cuda_kernels_of(device)) {
-    if (kernel.name == name) return &kernel;
-  }
-  return nullptr;
-}
 
 std::string head_of(const Weight& weight, const Shape& shape, int64_t rows) {
   char head[64];
