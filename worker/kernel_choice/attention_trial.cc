@@ -179,7 +179,7 @@ absl::StatusOr<const char*> AttentionTrials::call(const KernelEntry& kernel, con
 // If the kernel cannot be queued, the trial gets the reason.
 absl::Status AttentionTrials::compute(const KernelEntry& kernel, const Case& rows, Bits* found,
                                       Trial* trial) {
-  const KernelArgs largest = args(cases().back().prompts ? cases().back() : cases()[0]);
+  const KernelArgs largest = args(std::ranges::max(cases(), {}, &Case::count));
   const int64_t scratch = scratch_bytes(kernel, largest, place_.parallel.threads());
   if (scratch > scratch_.bytes()) {
     ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, scratch, "trials"));

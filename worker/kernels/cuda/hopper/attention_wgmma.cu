@@ -116,8 +116,8 @@ class AttentionGroup {
         if ((keys[key / 32] >> key % 32 & 1) == 0) continue;
         const int at = block * kBlockKeys + key;
         for (int half = 0; half < 2; ++half) {
-          if (seen.first[half] <= at && at <= seen.last[half])
-            before[half].total = __builtin_nanf("");
+          const bool sees = seen.first[half] <= at && at <= seen.last[half];
+          if (sees) before[half].total = __builtin_nanf("");
         }
       }
       warp_meet();
@@ -475,18 +475,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   }
 }
 
-// The number of multiprocessors of the current device. For the shim it is so small that a block
-// computes several units.
-int processors() {
-#ifdef __CUDACC__
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
-#else
-  return 3;
-#endif
-}
+constexpr int kShimProcessors = 3;  // So few that a block computes several units.
 
 int64_t group_of(const AttentionAttrs& attrs) {
   return (attrs.heads + attrs.kv_heads - 1) / attrs.kv_heads;
@@ -512,18 +501,9 @@ const char* attend(const KernelArgs& args, bool apart) {
                &pages);
   if (failure != nullptr) return failure;
   const int64_t items = params.tiles * attrs.kv_heads;
-  const int64_t blocks = apart ? items : min(items, processors());
-  const int64_t bytes = Shape::bytes(attrs);
-#ifdef __CUDACC__
-  return launch(attend_kernel<Shape>, {.x = blocks, .shared_bytes = bytes}, Shape::kThreads,
-                args.queue, pages, params);
-#else
-  const auto thread = [&] { attend_kernel<Shape>(pages, params); };
-  shim::run_clusters(
-      blocks, 1, Shape::kThreads, bytes,
-      {&thread, [](const void* self) { (*static_cast<const decltype(thread)*>(self))(); }});
-  return nullptr;
-#endif
+  const int64_t blocks = apart ? items : min(items, processors(kShimProcessors));
+  return launch_clusters(attend_kernel<Shape>, blocks, 1, Shape::kThreads, Shape::bytes(attrs),
+                         args.queue, pages, params);
 }
 
 template <int kDim>
@@ -555,7 +535,7 @@ bool is_prompt(const KernelArgs& args) {
   const int64_t splits = (args.step->longest + kSplitKeys - 1) / kSplitKeys;
   const bool has_parts = splits > 1 && rows * attrs.heads * splits <= device::kMaxParts;
   return rows > args.step->sequence_count && !has_parts &&
-         pairs / kUnitPairs * attrs.kv_heads >= processors() / 4;
+         pairs / kUnitPairs * attrs.kv_heads >= processors(kShimProcessors) / 4;
 }
 
 const char* attend_wgmma_by(AttentionWork work, const KernelArgs& args) {

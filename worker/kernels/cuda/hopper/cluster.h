@@ -72,4 +72,33 @@ __device__ inline void more_registers() {
 #endif
 }
 
+// The number of multiprocessors of the current device. The shim has `of_shim`.
+inline int processors([[maybe_unused]] int of_shim) {
+#ifdef __CUDACC__
+  int device = 0, count = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count;
+#else
+  return of_shim;
+#endif
+}
+
+// Like launch(), for a kernel whose blocks meet in clusters of `cluster`.
+template <typename... Params, typename... Args>
+const char* launch_clusters(void (*kernel)(Params...), int64_t clusters, int cluster, int threads,
+                            int64_t shared_bytes, [[maybe_unused]] void* queue,
+                            const Args&... args) {
+  const int64_t blocks = clusters * cluster;
+#ifdef __CUDACC__
+  return launch(kernel, {.x = blocks, .shared_bytes = shared_bytes}, threads, queue, args...);
+#else
+  const auto thread = [&] { kernel(args...); };
+  shim::run_clusters(
+      blocks, cluster, threads, shared_bytes,
+      {&thread, [](const void* self) { (*static_cast<const decltype(thread)*>(self))(); }});
+  return nullptr;
+#endif
+}
+
 }  // namespace lockstep::LOCKSTEP_TARGET

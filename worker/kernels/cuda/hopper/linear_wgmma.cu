@@ -89,34 +89,7 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kWgmmaThreads
   cluster_meet();
 }
 
-// The number of multiprocessors of the current device. For the shim it is so small that blocks
-// compute several tiles.
-int processors() {
-#ifdef __CUDACC__
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
-#else
-  return 6;
-#endif
-}
-
-template <typename... Params, typename... Args>
-const char* launch_clusters(void (*kernel)(Params...), int64_t clusters, int64_t shared_bytes,
-                            void* queue, const Args&... args) {
-#ifdef __CUDACC__
-  return launch(kernel, {.x = clusters * kCluster, .shared_bytes = shared_bytes}, kWgmmaThreads,
-                queue, args...);
-#else
-  static_cast<void>(queue);
-  const auto thread = [&] { kernel(args...); };
-  shim::run_clusters(
-      clusters * kCluster, kCluster, kWgmmaThreads, shared_bytes,
-      {&thread, [](const void* self) { (*static_cast<const decltype(thread)*>(self))(); }});
-  return nullptr;
-#endif
-}
+constexpr int kShimProcessors = 6;  // So few that blocks compute several tiles.
 
 template <DType kWeight, typename T, int kTileRows>
 const char* multiply(const Product& product, void* queue) {
@@ -144,9 +117,10 @@ const char* multiply(const Product& product, void* queue) {
   const WgmmaWork work{
       .of_cols = static_cast<int>((stripes + kClusterStripes - 1) / kClusterStripes),
       .of_rows = static_cast<int>((product.x.rows + kTileRows - 1) / kTileRows)};
-  const int64_t clusters = min(int64_t{work.of_cols} * work.of_rows, processors() / kCluster);
-  return launch_clusters(wgmma_kernel<kWeight, T, kTileRows>, clusters, Shared::kBytes, queue,
-                         weights, x, product, work);
+  const int64_t clusters =
+      min(int64_t{work.of_cols} * work.of_rows, processors(kShimProcessors) / kCluster);
+  return launch_clusters(wgmma_kernel<kWeight, T, kTileRows>, clusters, kCluster, kWgmmaThreads,
+                         Shared::kBytes, queue, weights, x, product, work);
 }
 
 }  // namespace
@@ -213,7 +187,8 @@ const char* linear_wgmma_by(int tile_rows, const KernelArgs& args) {
 template <DType kWeight>
 const char* linear_wgmma(const KernelArgs& args) {
   const int64_t cols = product_cols(map_of(args.attrs).function, args.out[0].cols);
-  const int tile_rows = wgmma_tile_rows(kWeight, args.out[0].rows, cols, processors());
+  const int tile_rows =
+      wgmma_tile_rows(kWeight, args.out[0].rows, cols, processors(kShimProcessors));
   return tile_rows == 0 ? linear_mma<kWeight>(args) : linear_wgmma_by<kWeight>(tile_rows, args);
 }
 
