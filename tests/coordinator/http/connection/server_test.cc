@@ -288,25 +288,38 @@ TEST(HttpServerTest, SilenceIsFilledWithEmptyLines) {
 
 constexpr std::chrono::hours kForever{1};
 
+// A streamed answer whose head has arrived.
+struct BegunStream {
+  explicit BegunStream(ScriptedServer* server) : client(server->address()) {
+    client.send(http_request("GET", "/stream"));
+    exchange = server->take_held();
+    feed = server->begin_stream(exchange);
+    EXPECT_TRUE(client.read_until("\r\n\r\n"));
+  }
+  void end() {
+    feed->say("rest", true);
+    exchange->wake();
+    EXPECT_TRUE(client.read_until("rest\r\n0\r\n\r\n"));
+  }
+
+  HttpClient client;
+  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<Feed> feed;
+};
+
 TEST(HttpServerTest, DrainingClosesIdleConnectionsAndLetsStreamsFinish) {
   ScriptedServer server({.last_request = std::chrono::milliseconds(20)});
   HttpClient idle(server.address());
   EXPECT_EQ(idle.get("/quick").status, 200);
-  HttpClient streaming(server.address());
-  streaming.send(http_request("GET", "/stream"));
-  const auto exchange = server.take_held();
-  const auto feed = server.begin_stream(exchange);
-  EXPECT_TRUE(streaming.read_until("\r\n\r\n"));
+  BegunStream stream(&server);
 
   server.server().drain();
   EXPECT_TRUE(idle.ends());
   HttpClient probe(server.address());  // The probe is still served, and then closed.
   EXPECT_EQ(probe.get("/quick").headers.at("connection"), "close");
   EXPECT_TRUE(probe.ends());
-  feed->say("rest", true);
-  exchange->wake();
-  EXPECT_TRUE(streaming.read_until("rest\r\n0\r\n\r\n"));
-  EXPECT_TRUE(streaming.ends());
+  stream.end();
+  EXPECT_TRUE(stream.client.ends());
 }
 
 // A client that has just connected may be about to send: if its connection closed then, it would
@@ -341,17 +354,11 @@ TEST(HttpServerTest, DrainingAnswersTheNextRequestOfConnectionsThatStayedOpen) {
   ScriptedServer server({.last_request = kForever});
   HttpClient idle(server.address());
   EXPECT_EQ(idle.get("/quick").status, 200);
-  HttpClient streaming(server.address());
-  streaming.send(http_request("GET", "/stream"));
-  const auto exchange = server.take_held();
-  const auto feed = server.begin_stream(exchange);
-  EXPECT_TRUE(streaming.read_until("\r\n\r\n"));
+  BegunStream stream(&server);
 
   server.server().drain();
-  feed->say("rest", true);
-  exchange->wake();
-  EXPECT_TRUE(streaming.read_until("rest\r\n0\r\n\r\n"));
-  expect_last_answer(&streaming);
+  stream.end();
+  expect_last_answer(&stream.client);
   expect_last_answer(&idle);
 }
 
