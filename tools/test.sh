@@ -32,14 +32,14 @@ say_skipped() {
   [ -z "$skipped" ] || echo "test: $skipped tests were skipped: see the end of build/cpu/tests.log"
 }
 
-# If a compiler of CUDA 13 is installed, the CUDA kernels are compiled, too. They are compiled to
-# PTX, because machine code takes four times as long. tools/check_all.sh compiles to machine code,
-# and tools/gpu_check.sh runs it.
+# If a compiler of CUDA 13 is installed, the CUDA kernels and their benchmark are compiled, too. The
+# code is PTX, because machine code takes four times as long. tools/check_all.sh compiles to machine
+# code, and tools/gpu_check.sh runs it.
 cuda_compiles() {
   if nvcc --version 2>/dev/null | grep -qE "release (1[3-9]|[2-9][0-9])\."; then
     cmake -G Ninja -S . -B build/cuda_kernels -DLOCKSTEP_KERNELS_ONLY=ON -DLOCKSTEP_CUDA=ON \
       -DCMAKE_CUDA_ARCHITECTURES=90-virtual -DLOCKSTEP_WERROR=ON -DLOCKSTEP_TESTS=OFF >/dev/null
-    cmake --build build/cuda_kernels --target lockstep_kernels
+    cmake --build build/cuda_kernels --target lockstep_kernels cuda_bench
   else
     echo "test: no nvcc of CUDA 13: CUDA kernels were tested with the shim, not compiled"
   fi
