@@ -20,7 +20,7 @@ absl::StatusOr<Agreement> agree_on_kernels(const std::vector<cluster::WorkerMess
   for (size_t rank = 1; rank < readies.size(); ++rank) {
     const cluster::Ready& ready = readies[rank].ready();
     if (ready.kernels_size() == first.kernels_size()) continue;
-    return failed_precondition("ranks 0 and {} have kernels for {} and {} linears: must be as many",
+    return failed_precondition("rank {}: must have kernels for {} linears, as rank 0 has, found {}",
                                rank, first.kernels_size(), ready.kernels_size());
   }
   for (int linear = 0; linear < first.kernels_size(); ++linear) {
