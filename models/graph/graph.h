@@ -15,6 +15,7 @@
 #include "models/graph/axis.h"
 #include "models/graph/node.h"
 #include "models/graph/parameter.h"
+#include "models/graph/scope.h"
 #include "models/graph/specs.h"
 #include "operators/schema/schema.h"
 #include "proto/program.pb.h"
@@ -134,17 +135,5 @@ class Graph {
 
 // The KV head of each query head if consecutive query heads share one.
 std::vector<int32_t> neighbours_share(int64_t heads, int64_t kv_heads);
-
-// Prefixes names during its life: Scope layer(g, "model.layers.3").
-class Scope {
- public:
-  Scope(Graph& graph, std::string name);
-  ~Scope();
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
-
- private:
-  Graph& graph_;
-};
 
 }  // namespace lockstep
