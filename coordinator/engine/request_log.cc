@@ -4,10 +4,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 
 namespace lockstep {
 namespace {
@@ -20,12 +22,19 @@ double in_ms(int64_t ns) { return std::round(static_cast<double>(ns) / 1e3) / 1e
 void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
                  const absl::Status& status, std::string_view id) {
   if (!spdlog::should_log(spdlog::level::info)) return;
+  int64_t refusals = 1;
+  if (absl::IsUnauthenticated(status)) {
+    static LogLimit limit{std::chrono::seconds(1)};
+    refusals = limit.count();
+    if (refusals == 0) return;
+  }
   OrderedJson fields = OrderedJson::object();
   if (!id.empty()) fields["id"] = id;
   fields.update({{"client", client},
                  {"endpoint", endpoint},
                  {"status", absl::StatusCodeToString(status.code())},
                  {"refused", true}});
+  if (refusals > 1) fields["refusals"] = refusals;
   if (!traceparent.empty()) fields["traceparent"] = traceparent;
   log_fields("request", fields);
 }

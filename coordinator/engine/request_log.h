@@ -14,7 +14,8 @@
 namespace lockstep {
 
 // Logs a request that was refused before it reached the queue; `traceparent` and `id` may be empty.
-// Any thread.
+// Requests without a valid key share one line per second: its field `refusals` counts them, if
+// there is more than one. Any thread.
 void log_refused(std::string_view client, std::string_view endpoint, std::string_view traceparent,
                  const absl::Status& status, std::string_view id = {});
 

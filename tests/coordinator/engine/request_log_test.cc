@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <sstream>
+#include <thread>
 
 #include "base/log.h"
 #include "tests/coordinator/helpers.h"
@@ -66,6 +68,20 @@ TEST_F(RequestLogTest, ARefusalHasOneLineAtInfoAndNoneAbove) {
   EXPECT_EQ(lines[0]["status"], "RESOURCE_EXHAUSTED");
   EXPECT_EQ(lines[0]["refused"], true);
   EXPECT_FALSE(lines[0].contains("traceparent"));
+}
+
+TEST_F(RequestLogTest, RefusalsWithoutAKeyShareALine) {
+  for (int i = 0; i < 1000; ++i) {
+    log_refused("192.0.2.1", "/v1/models", "", absl::UnauthenticatedError("an API key: missing"));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(1001));
+  log_refused("192.0.2.1", "/v1/models", "", absl::UnauthenticatedError("an API key: missing"));
+  const std::vector<OrderedJson> lines = this->lines();
+  ASSERT_GE(lines.size(), 2u);
+  ASSERT_LT(lines.size(), 100u);
+  int64_t refusals = 0;
+  for (const OrderedJson& line : lines) refusals += line.value("refusals", 1);
+  EXPECT_EQ(refusals, 1001);
 }
 
 TEST_F(RequestLogTest, ALineHasTheClientTheEndAndTheTimes) {
