@@ -68,6 +68,20 @@ bool is_own(std::string_view origin, std::string_view host) {
   return authority.has_value() && equal_ignoring_case(*authority, host);
 }
 
+// Checks a request without an Origin: browsers send none for an image or a script, but say whose
+// page needs it (https://www.w3.org/TR/fetch-metadata/). A link that the user follows is served.
+std::optional<Refusal> check_site(const Request& request) {
+  const std::string_view site = request.header("Sec-Fetch-Site");
+  if (site != "cross-site" && site != "same-site") return std::nullopt;
+  if (request.header("Sec-Fetch-Mode") == "navigate") return std::nullopt;
+  return Refusal{.status = 403,
+                 .code = "origin_not_allowed",
+                 .message = fmt::format("Sec-Fetch-Site: must be same-origin or none, found {}; "
+                                        "pages of other origins cannot embed this server's answers",
+                                        site),
+                 .headers = {}};
+}
+
 std::optional<Refusal> check_request(const BrowserRules& rules, const Request& request) {
   const std::string_view host = request.header("Host"), origin = request.header("Origin");
   if (!rules.keyless || !request.on_loopback) return std::nullopt;
@@ -80,7 +94,8 @@ std::optional<Refusal> check_request(const BrowserRules& rules, const Request& r
                                           printable(host), printable(name_of(host))),
                    .headers = {}};
   }
-  if (origin.empty() || is_own(origin, host) || is_allowed(rules, origin)) return std::nullopt;
+  if (is_own(origin, host) || is_allowed(rules, origin)) return std::nullopt;
+  if (origin.empty()) return check_site(request);
   const std::string way_out =
       rules.shares ? fmt::format("to accept its pages, use --allow-origin {}", printable(origin))
                    : "pages of other origins cannot call this port";

@@ -93,6 +93,24 @@ TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheErrorNamesTheFlag) {
   EXPECT_EQ(closed.body.find("--allow-origin"), std::string::npos) << closed.body;
 }
 
+// Browsers send no Origin with requests for images and scripts.
+TEST(BrowserRulesTest, OtherSitesCannotEmbedAnswersButMayLinkToThem) {
+  const auto get = [](const BrowserRules& rules, const char* site, const char* mode) {
+    return ask(rules, {{"Host", "localhost"}, {"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}},
+               "GET");
+  };
+  for (const char* site : {"cross-site", "same-site"}) {
+    const Response refused = get(kLocal, site, "no-cors");
+    EXPECT_EQ(refused.status, 403) << site;
+    EXPECT_NE(refused.body.find(fmt::format("found {}", site)), refused.body.npos) << refused.body;
+    EXPECT_EQ(get(kLocal, site, "navigate").status, 200) << site;
+    EXPECT_EQ(get({.keyless = true, .origins = {"*"}}, site, "no-cors").status, 200) << site;
+    EXPECT_EQ(get({.keyless = false}, site, "no-cors").status, 200) << site;
+  }
+  EXPECT_EQ(get(kLocal, "same-origin", "cors").status, 200);
+  EXPECT_EQ(get(kLocal, "none", "navigate").status, 200);
+}
+
 TEST(BrowserRulesTest, AllowedOriginsMayCallAndRead) {
   const BrowserRules rules = {.keyless = true, .origins = {"https://chat.example.com"}};
   const Headers page = {{"Host", "localhost:8000"}, {"Origin", "https://chat.example.com"}};
