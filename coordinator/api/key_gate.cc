@@ -11,6 +11,8 @@
 namespace lockstep {
 namespace {
 
+constexpr size_t kMaxOpenBodyBytes = 1 << 10;  // On paths that need no key.
+
 using http::BodySource;
 using http::Exchange;
 using http::Response;
@@ -70,7 +72,7 @@ http::Refusal refusal_of(const absl::Status& status) {
 
 http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open) {
   return [=](const http::Request& head) -> http::Admission {
-    if (std::ranges::count(open, head.path) > 0) return {};
+    if (std::ranges::count(open, head.path) > 0) return {.max_body_bytes = kMaxOpenBodyBytes};
     const auto permit = keys->admit(head.header("Authorization"), /*counts=*/false);
     if (permit.ok()) return {.refusal = std::nullopt, .client = (*permit)->name()};
     log_refused(head.peer, printable(head.path), /*traceparent=*/"", permit.status());

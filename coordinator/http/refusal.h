@@ -24,7 +24,7 @@ struct Refusal {
 struct Admission {
   std::optional<Refusal> refusal;    // If set, the body is not received.
   std::string client;                // The client of the request; "": unknown.
-  size_t max_body_bytes = SIZE_MAX;  // HTTP/2: a bound besides ReadLimits::body_bytes.
+  size_t max_body_bytes = SIZE_MAX;  // A bound besides ReadLimits::body_bytes.
   bool streams_body = false;  // HTTP/2: the handler gets the request before its body (on_body()).
   bool has_endless_body = false;  // With streams_body: Limits::body does not limit its time.
 };

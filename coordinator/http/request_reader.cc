@@ -17,12 +17,14 @@ namespace beast = boost::beast;
 
 std::string to_string(beast::string_view text) { return {text.data(), text.size()}; }
 
+Refusal too_large(size_t max_bytes) {
+  return {.status = 413,
+          .code = "body_too_large",
+          .message = fmt::format("the body: must have up to {} bytes", max_bytes)};
+}
+
 Refusal body_refusal(const beast::error_code& error, const ReadLimits& limits) {
-  if (error == beast::http::error::body_limit) {
-    return {.status = 413,
-            .code = "body_too_large",
-            .message = fmt::format("the body: must have up to {} bytes", limits.body_bytes)};
-  }
+  if (error == beast::http::error::body_limit) return too_large(limits.body_bytes);
   if (error == beast::http::error::header_limit) {
     return {.status = 431,
             .code = "header_too_large",
@@ -67,7 +69,12 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
       *error = beast::http::error::bad_chunk_extension;
       return {};
     }
-    return within.substr(0, all + (has_line ? 4 : 2));
+    const std::string_view part = within.substr(0, all + (has_line ? 4 : 2));
+    if (part.find("\r\n ") != part.npos || part.find("\r\n\t") != part.npos) {
+      *error = beast::http::error::bad_obs_fold;
+      return {};
+    }
+    return part;
   }
 
  private:
@@ -183,6 +190,7 @@ void RequestReader::finish_head(std::string_view head) {
   if (!refusal) refusal = read_target(request.method, parser_->target, &request);
   if (refusal) return refuse(*std::move(refusal));
   continue_wanted_ = framing_.expects_continue;
+  max_body_bytes_ = limits_.body_bytes;
   state_ = State::kBody;
 }
 
@@ -211,6 +219,7 @@ std::optional<Refusal> RequestReader::parse_body() {
 
 void RequestReader::read_body() {
   if (auto refusal = parse_body()) return refuse(*std::move(refusal));
+  if (parser_->request.body.size() > max_body_bytes_) return refuse(too_large(max_body_bytes_));
   if (!parser_->is_done()) return;
   keeps_alive_ = framing_.http_1_1 && parser_->keep_alive();
   continue_wanted_ = false;
@@ -222,6 +231,15 @@ void RequestReader::read_body() {
 const Request& RequestReader::head() const {
   LOCKSTEP_CHECK(state_ == State::kBody);
   return parser_->request;
+}
+
+RequestReader::State RequestReader::bound_body(size_t max_bytes) {
+  LOCKSTEP_CHECK(state_ == State::kBody);
+  max_body_bytes_ = std::min(max_body_bytes_, max_bytes);
+  const size_t bytes =
+      std::max(static_cast<size_t>(framing_.content_length), parser_->request.body.size());
+  if (bytes > max_body_bytes_) refuse(too_large(max_body_bytes_));
+  return state_;
 }
 
 bool RequestReader::take_continue() { return std::exchange(continue_wanted_, false); }

@@ -39,6 +39,8 @@ class RequestReader {
   State state() const { return state_; }
   // Only in kBody: the request without its body.
   const Request& head() const;
+  // Only in kBody: refuses the request if its body has more bytes, or will have more.
+  State bound_body(size_t max_bytes);
   // True if the caller must send "100 Continue": once per request that expects it.
   bool take_continue();
   // Only in kWhole. The next feed(), which may be without bytes, begins the next request.
@@ -74,6 +76,7 @@ class RequestReader {
   size_t looked_at_ = 0;  // Bytes of buffer_ already searched for the end of the head.
   std::unique_ptr<Parser> parser_;
   Framing framing_;
+  size_t max_body_bytes_ = 0;  // The bound of the request that is being read.
   bool continue_wanted_ = false;
   bool keeps_alive_ = false;
   Request request_;

@@ -162,6 +162,9 @@ void Connection::advance() {
         set_deadline(limits_.body);
         const Admission admission = thread_->server().admit(reader_.head(), network());
         if (admission.refusal.has_value()) return refuse(*admission.refusal);
+        if (reader_.bound_body(admission.max_body_bytes) == RequestReader::State::kRefused) {
+          return refuse(reader_.refusal());
+        }
         received_.belong_to(admission.client);
         account();
         if (mode_ != Mode::kReading) return;

@@ -81,6 +81,18 @@ TEST_F(KeyGateTest, AnOpenPathNeedsNoKey) {
   EXPECT_EQ(held_[0]->client(), "127.0.0.1:1");
 }
 
+TEST_F(KeyGateTest, APathThatNeedsNoKeyTakesASmallBody) {
+  const http::Gate gate = gate_of(keys_.get(), {"/readyz"});
+  http::Request head{.method = "POST", .path = "/readyz"};
+  EXPECT_FALSE(gate(head).refusal.has_value());
+  EXPECT_EQ(gate(head).max_body_bytes, 1024u);
+  head.path = "/v1/models";
+  EXPECT_TRUE(gate(head).refusal.has_value());
+  head.headers = {{"Authorization", std::string("Bearer ") + kKey}};
+  EXPECT_FALSE(gate(head).refusal.has_value());
+  EXPECT_EQ(gate(head).max_body_bytes, SIZE_MAX);
+}
+
 TEST_F(KeyGateTest, TheHandlerGetsTheNameOfTheKey) {
   call("/v1/models", std::string("Bearer ") + kKey);
   ASSERT_EQ(held_.size(), 1u);

@@ -2,6 +2,7 @@
 // How requests are read from bytes, cut at any place, and which are refused.
 #include "coordinator/http/request_reader.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -100,6 +101,34 @@ TEST(RequestReaderTest, ACutAtAnyByteChangesNothing) {
   EXPECT_EQ(whole[4], "refused 400");
   for (size_t cut = 0; cut <= all.size(); ++cut) EXPECT_EQ(read_all(all, {cut}), whole) << cut;
   EXPECT_EQ(read_all(all, before_every_byte(all)), whole);
+}
+
+TEST(RequestReaderTest, ABodyOverItsOwnBoundIsRefused) {
+  const std::string chunked = with_head("Transfer-Encoding: chunked\r\n");
+  for (const std::string& head : {with_head("Content-Length: 5\r\n"), chunked}) {
+    RequestReader reader(kLimits);
+    ASSERT_EQ(reader.feed(head), State::kBody);
+    EXPECT_EQ(reader.bound_body(5), State::kBody);
+    EXPECT_EQ(reader.feed(head == chunked ? "5\r\n12345\r\n0\r\n\r\n" : "12345"), State::kWhole);
+  }
+  RequestReader declared(kLimits), longer(kLimits), received(kLimits);
+  declared.feed(with_head("Content-Length: 6\r\n"));
+  EXPECT_EQ(declared.bound_body(5), State::kRefused);
+  EXPECT_EQ(declared.refusal().status, 413);
+  longer.feed(chunked);
+  longer.bound_body(5);
+  EXPECT_EQ(longer.feed("6\r\n123456"), State::kRefused);
+  EXPECT_EQ(longer.refusal().status, 413);
+  received.feed(chunked + "6\r\n123456");
+  EXPECT_EQ(received.bound_body(5), State::kRefused);
+}
+
+TEST(RequestReaderTest, FoldedTrailersAreRefused) {
+  for (const char* fold : {" ", "\t"}) {
+    const std::string request = with_head("Transfer-Encoding: chunked\r\n") +
+                                "1\r\na\r\n0\r\na: b\r\n" + fold + "c\r\n\r\n";
+    EXPECT_THAT(read_all(request), ::testing::ElementsAre("refused 400"));
+  }
 }
 
 TEST(RequestReaderTest, ATruncatedRequestIsNeverComplete) {
