@@ -8,14 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/text_map.h"
 
 namespace lockstep {
 namespace {
 
-// The index of each key. Its hash has a random seed: clients choose the keys, and could choose them
-// to collide if they knew the hash.
-using Seen = absl::flat_hash_map<std::string, size_t>;
+// The index of each key.
+using Seen = TextMap<std::string, size_t>;
 
 // Walks the text and records how far the parser has come, which SAX events do not report.
 class Cursor {

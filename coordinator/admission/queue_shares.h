@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/text_map.h"
 #include "coordinator/engine/engine_options.h"
 #include "coordinator/engine/engine_request.h"
 #include "coordinator/streams/stream.h"
@@ -67,7 +68,7 @@ class QueueShares {
     // request.
     uint64_t first_arrival = 0;
     QueueLoad load = {};
-    std::unordered_map<std::string, std::unique_ptr<Share>> members = {};  // Those with requests.
+    TextNodeMap<std::string, std::unique_ptr<Share>> members = {};  // Those with requests.
     std::array<std::set<Rank>, kMeasures> ranks = {};  // The members' order for each bound.
     std::map<Order, Waiting> requests = {};            // Empty unless it is a client.
   };

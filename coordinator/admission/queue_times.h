@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "base/text_map.h"
 #include "base/threads/mutex.h"
 #include "coordinator/engine/engine_observer.h"
 
@@ -51,7 +52,7 @@ class QueueTimes final : public EngineObserver {
   // The waiting requests of one priority.
   struct Line {
     int64_t waiting = 0;
-    std::unordered_map<std::string, int64_t> by_client;
+    TextMap<std::string, int64_t> by_client;
     std::map<int64_t, int64_t> clients_with;  // [n]: how many clients have n or more waiting.
   };
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/container/flat_hash_set.h"
 #include "base/field_error.h"
 #include "base/log_limit.h"
 #include "base/status.h"
+#include "base/text_map.h"
 #include "coordinator/api/chat/message_text.h"
 #include "coordinator/text/jinja/strings/characters.h"
 
@@ -121,8 +121,8 @@ v1::ChatMessages marked(const v1::ChatMessages& chat, const OrderedJson& tools) 
   return made;
 }
 
-absl::flat_hash_set<std::string> marks_in(std::string_view prompt) {
-  absl::flat_hash_set<std::string> marks;
+TextSet<std::string> marks_in(std::string_view prompt) {
+  TextSet<std::string> marks;
   for (size_t at = prompt.find(kMark); at != prompt.npos; at = prompt.find(kMark, at + 1)) {
     const size_t digits = std::min(at + kMark.size() + 4, prompt.size());
     const size_t end = prompt.find_first_not_of("0123456789x", digits);
@@ -141,7 +141,7 @@ absl::Status report_loss(const std::string& field, const std::string& what, bool
 }
 
 absl::Status check_message(const v1::ChatMessages& chat, int index, bool is_last_turn,
-                           bool is_question_last, const absl::flat_hash_set<std::string>& marks) {
+                           bool is_question_last, const TextSet<std::string>& marks) {
   const v1::ChatMessage& message = chat.messages(index);
   const std::string field = fmt::format("chat.messages[{}]", index);
   const bool is_instruction = message.role() == "system" || message.role() == "developer";
@@ -176,7 +176,7 @@ absl::Status check_losses(const v1::ChatMessages& chat, const TemplateInput& req
   if (has_all(chat, request, with_tools, prompt)) return absl::OkStatus();
   const absl::StatusOr<std::string> other = render(marked(chat, request.tools));
   if (!other.ok()) return absl::OkStatus();
-  const absl::flat_hash_set<std::string> marks = marks_in(*other);
+  const TextSet<std::string> marks = marks_in(*other);
 
   const int count = chat.messages_size();
   int last_question = count - 1;

@@ -8,12 +8,12 @@
 #include <map>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "base/text_map.h"
 #include "base/threads/mutex.h"
 
 namespace lockstep {
@@ -80,8 +80,8 @@ class TaskPool {
     Place place;  // Decides the order of networks; made for the network's first task.
   };
   struct Queue {
-    std::unordered_map<std::string, Waiting> networks;  // Those with waiting tasks.
-    std::map<Place, std::string> order;                 // Each network's place.
+    TextNodeMap<std::string, Waiting> networks;  // Those with waiting tasks.
+    std::map<Place, std::string> order;          // Each network's place.
   };
   struct Location {  // The queue and the network where a task waits.
     Queue* queue = nullptr;
@@ -118,8 +118,8 @@ class TaskPool {
   // The waiting tasks that have a deadline, by deadline and place.
   std::map<std::pair<int64_t, Place>, Location> deadlines_ ABSL_GUARDED_BY(mutex_);
   ConditionVariable sooner_;  // deadlines_ begins earlier, stopping_
-  std::unordered_map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);    // With tasks.
-  std::unordered_map<std::string, Network> networks_ ABSL_GUARDED_BY(mutex_);  // With tasks.
+  TextNodeMap<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);    // With tasks.
+  TextNodeMap<std::string, Network> networks_ ABSL_GUARDED_BY(mutex_);  // With tasks.
   Loads all_ ABSL_GUARDED_BY(mutex_);
   int64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;

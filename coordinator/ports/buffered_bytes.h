@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 
+#include "base/text_map.h"
 #include "base/threads/mutex.h"
 
 namespace lockstep {
@@ -54,7 +54,7 @@ class BufferedBytes {
   Sums add(const std::string& client, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;
-  std::unordered_map<std::string, int64_t> by_client_ ABSL_GUARDED_BY(mutex_);
+  TextMap<std::string, int64_t> by_client_ ABSL_GUARDED_BY(mutex_);
   int64_t all_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -9,10 +9,10 @@
 #include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "base/system/clock.h"
+#include "base/text_map.h"
 
 namespace lockstep {
 
@@ -91,8 +91,8 @@ class FairTurns {
     return next;
   }
 
-  std::unordered_map<std::string, Waiting> waiting_;  // By network; none is empty.
-  std::deque<std::string> order_;                     // The order in which networks have turns.
+  TextNodeMap<std::string, Waiting> waiting_;  // By network; none is empty.
+  std::deque<std::string> order_;              // The order in which networks have turns.
   Clock::time_point next_;
 };
 

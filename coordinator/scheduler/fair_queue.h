@@ -17,9 +17,9 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/text_map.h"
 #include "coordinator/scheduler/sequences/sequence.h"
 
 namespace lockstep {
@@ -81,7 +81,7 @@ class FairQueue {
     ByRound* set = nullptr;               // The set of the Ring that has this share; null: none.
   };
   struct Ring {
-    std::unordered_map<std::string, Share> shares;  // By client.
+    TextNodeMap<std::string, Share> shares;  // By client.
     // Shares with prompts are in `computing`. `begun` has the other shares whose oldest sequence
     // belongs to a request that has begun; `fresh` has the rest. Blocked shares are in none of the
     // three.

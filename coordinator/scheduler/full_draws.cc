@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_map.h"
+
 namespace lockstep {
 
 void FullDraws::note(const Sequence* sequence, bool needed_all_logits) {
@@ -25,7 +27,7 @@ void FullDraws::limit(std::span<Sequence* const> running) {
   const auto last_full = [this](const Sequence* sequence) { return last_full_.at(sequence); };
   std::ranges::stable_sort(full, {}, last_full);
   // Pairs each sequence with the number of its client's sequences whose last full draw is older.
-  std::unordered_map<std::string_view, size_t> earlier;
+  TextMap<std::string_view, size_t> earlier;
   std::vector<std::pair<size_t, Sequence*>> order;
   for (Sequence* sequence : full) {
     order.emplace_back(earlier[sequence->request().client]++, sequence);

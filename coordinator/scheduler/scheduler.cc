@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/fault_point.h"
+#include "base/text_map.h"
 #include "coordinator/sampling/sampler.h"
 
 namespace lockstep {
@@ -259,7 +260,7 @@ bool Scheduler::start(Sequence* next) {
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
   const int64_t kept = std::max(running_of_client(sequence) + 1, own_share());  // Per client.
-  std::unordered_map<std::string_view, int64_t> taken;                          // By client.
+  TextMap<std::string_view, int64_t> taken;                                     // By client.
   int64_t left = pages_.available() - reserved_pages_;
   const int64_t needed = pages_.pages_for(sequence.length()) - pages_.shared_if_started(sequence);
   std::vector<size_t> victims;

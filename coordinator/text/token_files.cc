@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <unordered_set>
 #include <utility>
 
 #include "base/json.h"
 #include "base/system/file.h"
+#include "base/text_map.h"
 
 namespace lockstep {
 namespace {
@@ -210,7 +210,7 @@ class Merger {
   std::vector<std::string> other_names_;  // Names of special_tokens_map.json, not in kTokenNames.
   std::vector<AddedToken> named_;
   std::vector<AddedToken> extra_;
-  std::unordered_set<std::string> special_texts_;  // The special texts read so far.
+  TextSet<std::string> special_texts_;  // The special texts read so far.
   TokenFiles files_;
 };
 

@@ -253,6 +253,21 @@ std::vector<Finding> calls_are_safe(const SourceFile& file) {
   return findings;
 }
 
+// Other hashes have texts that collide, which a client could send.
+std::vector<Finding> texts_are_hashed_with_a_key(const SourceFile& file) {
+  std::vector<Finding> findings;
+  if (file.path == "base/text_map.h" || !file.is_cpp()) return findings;
+  for (size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string code = code_of(file.lines[i]);
+    for (const char* table : {"unordered_map<", "unordered_set<", "flat_hash_map<",
+                              "flat_hash_set<", "node_hash_map<"}) {
+      if (code.find(std::string(table) + "std::string") == std::string::npos) continue;
+      findings.push_back({i + 1, std::string("keys are texts: use a table of base/text_map.h")});
+    }
+  }
+  return findings;
+}
+
 // Limits are called max and min.
 std::vector<Finding> limits_are_max_and_min(const SourceFile& file) {
   std::vector<Finding> findings;
@@ -357,6 +372,9 @@ const std::vector<Rule>& rules() {
       {"BackEndsAreApart", back_ends_are_apart, "worker/steps/executor.h",
        "#include \"worker/kernels/cuda/sizes.h\"\n"},
       {"CallsAreSafe", calls_are_safe, "base/a.cc", "  std::sprintf(text, format);\n"},
+      {"TextsAreHashedWithAKey", texts_are_hashed_with_a_key, "base/a.h",
+       "std::unordered_map<std::st"
+       "ring, int> a;\n"},
       {"LimitsAreMaxAndMin", limits_are_max_and_min, "base/a.h", "int most_rows = 1;\n"},
       {"NoMachineIsNamed", no_machine_is_named, "docs/a.md", std::string("see /wo") + "rk/main\n"},
   };

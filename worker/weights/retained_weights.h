@@ -5,8 +5,8 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 
+#include "base/text_map.h"
 #include "proto/program.pb.h"
 #include "worker/kernel_choice/bindings.h"
 #include "worker/weights/weight_panels.h"
@@ -35,7 +35,7 @@ class RetainedPanels {
                         const Panel& panel) const;
 
  private:
-  std::unordered_map<std::string, const std::byte*> panels_;
+  TextMap<std::string, const std::byte*> panels_;
 };
 
 }  // namespace lockstep

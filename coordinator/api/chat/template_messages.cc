@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/field_error.h"
 #include "base/status.h"
+#include "base/text_map.h"
 #include "coordinator/api/chat/message_text.h"
 #include "coordinator/api/prompt_losses.h"
 
@@ -325,13 +325,13 @@ class Writer {
   int add_one_by_one(OrderedJson json, int index) {
     const v1::ChatMessage& message = messages_[index];
     // Results that are not yet added, by id.
-    absl::flat_hash_map<std::string_view, std::deque<int>> results;
+    TextMap<std::string_view, std::deque<int>> results;
     int end = index + 1;
     for (; end < messages_.size() && messages_[end].role() == "tool"; ++end) {
       const std::string& id = messages_[end].tool_call_id();
       if (!id.empty()) results[id].push_back(end);
     }
-    absl::flat_hash_map<std::string_view, int> last_calls;  // By id.
+    TextMap<std::string_view, int> last_calls;  // By id.
     const int calls = message.tool_calls_size();
     for (int i = 0; i < calls; ++i) last_calls[message.tool_calls(i).id()] = i;
     std::vector<bool> added(end, false);

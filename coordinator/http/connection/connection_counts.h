@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 
+#include "base/text_map.h"
 #include "base/threads/mutex.h"
 #include "coordinator/ports/listener.h"
 
@@ -54,7 +54,7 @@ class ConnectionCounts {
 
   std::atomic<int64_t> all_{0};
   Mutex mutex_;
-  std::unordered_map<std::string, Counts> by_network_ ABSL_GUARDED_BY(mutex_);
+  TextNodeMap<std::string, Counts> by_network_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::http

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <unordered_set>
+
+#include "base/text_map.h"
 
 namespace lockstep {
 namespace {
@@ -33,8 +34,8 @@ bool is_name(std::string_view text) {
 }
 
 // Appends each tag once, in the order of the text.
-void add_tags(std::string_view source, const Brackets& brackets,
-              std::unordered_set<std::string>* seen, std::vector<std::string>* tags) {
+void add_tags(std::string_view source, const Brackets& brackets, TextSet<std::string>* seen,
+              std::vector<std::string>* tags) {
   for (size_t begin = source.find(brackets.open); begin != source.npos;
        begin = source.find(brackets.open, begin + 1)) {
     const size_t first = begin + brackets.open.size();
@@ -51,7 +52,7 @@ void add_tags(std::string_view source, const Brackets& brackets,
 std::vector<std::string> tags_without_token(const ChatTemplate& chat_template,
                                             const Tokenizer& tokenizer) {
   std::vector<std::string> tags;
-  std::unordered_set<std::string> seen;
+  TextSet<std::string> seen;
   for (const std::string_view source : chat_template.sources()) {
     for (const Brackets& brackets : kBrackets) add_tags(source, brackets, &seen, &tags);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_map.h"
 #include "coordinator/text/template/chat_template.h"
 
 namespace lockstep {
@@ -53,8 +54,8 @@ OrderedJson one_tool() {
 }
 
 // All words in single or double quotes that could be a role's name.
-absl::flat_hash_set<std::string> quoted_words(std::string_view source) {
-  absl::flat_hash_set<std::string> words;
+TextSet<std::string> quoted_words(std::string_view source) {
+  TextSet<std::string> words;
   for (size_t i = 0; i < source.size(); ++i) {
     if (source[i] != '\'' && source[i] != '"') continue;
     const size_t end = source.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", i + 1);

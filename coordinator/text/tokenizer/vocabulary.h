@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
+#include "base/text_map.h"
 
 namespace lockstep {
 
@@ -40,7 +40,7 @@ class Vocabulary {
  private:
   std::deque<std::string> storage_;
   std::vector<const std::string*> texts_;
-  std::unordered_map<std::string_view, int32_t> ids_;
+  TextMap<std::string_view, int32_t> ids_;
 };
 
 }  // namespace lockstep

@@ -11,16 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "base/text_map.h"
 #include "coordinator/text/jinja/values/dict.h"
 #include "coordinator/text/jinja/values/syntax.h"
 
 namespace lockstep::jinja {
-
-struct NameHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view name) const { return KeyHash()(name); }
-};
 
 // Variables by name. A scope sees the variables of the scopes around it; setting a variable never
 // changes an outer one.
@@ -28,7 +23,7 @@ struct Scope {
   Scope* parent = nullptr;
   // A macro was made in this scope, or in an inner one, and may read the variables later.
   bool captured = false;
-  absl::flat_hash_map<std::string_view, Value, NameHash, std::equal_to<>> variables = {};
+  TextMap<std::string_view, Value> variables = {};
 
   // Null if no scope has the variable.
   const Value* find(std::string_view name) const {

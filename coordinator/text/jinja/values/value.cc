@@ -2,29 +2,36 @@
 #include "coordinator/text/jinja/values/value.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
-#include "absl/hash/hash.h"
-#include "absl/strings/string_view.h"
+#include "base/text_map.h"
 #include "coordinator/text/jinja/values/dict.h"
 #include "coordinator/text/jinja/values/operators.h"
 
 namespace lockstep::jinja {
 
-size_t KeyHash::operator()(std::string_view key) const {
-  return absl::HashOf(absl::string_view(key.data(), key.size()));
+namespace {
+
+template <typename Number>
+size_t hash_of(const Number& number) {
+  return TextHash()({reinterpret_cast<const char*>(&number), sizeof(number)});
 }
+
+}  // namespace
+
+size_t KeyHash::operator()(std::string_view key) const { return TextHash()(key); }
 
 size_t KeyHash::operator()(const Value& key) const {
   if (const Text* text = key.text()) return (*this)(std::string_view(text->bytes()));
-  if (key.is_integer()) return absl::HashOf(key.integer());
+  if (key.is_integer()) return hash_of<int64_t>(key.integer());
   if (const double* number = key.get_if<double>()) {
     const bool is_whole = *number == std::floor(*number) && std::fabs(*number) < 0x1p62;
-    return is_whole ? absl::HashOf(static_cast<int64_t>(*number)) : absl::HashOf(*number);
+    return is_whole ? hash_of(static_cast<int64_t>(*number)) : hash_of(*number);
   }
   size_t hash = 0;
   if (const Sequence* sequence = key.sequence()) {
-    for (const Value& item : sequence->items) hash = absl::HashOf(hash, (*this)(item));
+    for (const Value& item : sequence->items) hash = hash_of(std::array{hash, (*this)(item)});
   }
   return hash;
 }
