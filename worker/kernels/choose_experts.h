@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the experts of a row by their keys, with the same steps on every back end. Among equal
-// keys the expert with the lower number is chosen. No key is above a NaN key: if the first expert
-// that can still be chosen has a NaN key, it is chosen next. So there are always as many experts as
-// needed. Internal linkage, since files of every ISA include it.
+// Chooses the experts of a row by the experts' keys, with the same steps on every back end. Among
+// equal keys the expert with the lower number is chosen. A comparison with a NaN key is false. So
+// if the first expert that can still be chosen has a NaN key, this expert is chosen next, and there
+// are always as many experts as needed. Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"

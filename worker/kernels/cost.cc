@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The minimum of bytes and operations that a kernel needs.
+// The minimum numbers of bytes and operations that a kernel needs.
 #include <algorithm>
 
 #include "operators/schema/schema.h"
@@ -101,7 +101,7 @@ KernelCost expert_linear_cost(const KernelEntry& kernel, const KernelArgs& args)
           .flops = 2 * out.rows * x.cols * out.cols};
 }
 
-// Each sequence's block is written, and is read unless the sequence begins.
+// Each sequence's block is written. It is also read, unless the sequence begins in this step.
 int64_t moved_block_bytes(const KernelArgs& args) {
   if (args.step == nullptr) return 0;
   int64_t moves = args.step->sequence_count;

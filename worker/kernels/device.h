@@ -70,7 +70,7 @@ class Device {
   }
   virtual void clear(std::byte* memory, int64_t bytes) = 0;  // To zeros.
 
-  // Work queued until end_capture() is recorded and not done. Meanwhile no thread may allocate,
+  // Until end_capture(), queued work is recorded and not done. Meanwhile no thread may allocate,
   // release, mark or wait. Null, or why capturing did not begin.
   virtual const char* begin_capture() { return "no queue that can be captured"; }
   // Null if some queued work could not be captured; `problem` has the reason in one line.
@@ -89,8 +89,8 @@ class Device {
   // Waits for all queued work. Null, or the first error since the device was opened: the contents
   // of memory are then undefined, and the device cannot be used any more.
   virtual const char* synchronize() = 0;
-  // A mark after all queued work. wait() returns when the device has passed it: null, or the error.
-  // Other threads may queue meanwhile, and wait for marks of their own.
+  // mark() sets a mark after all queued work. wait() returns when the device has passed the mark:
+  // null, or the error. Other threads may queue meanwhile, and wait for marks of their own.
   virtual int64_t mark() = 0;
   virtual const char* wait(int64_t mark) = 0;
   // A thread that launches kernels and did not open the device must call this first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prefetching for loops that read memory once, from front to back. Files that are compiled for one
-// ISA include it: its functions are inlined always, so none is shared between ISAs.
+// ISA include it: its functions are always inlined, so none is shared between ISAs.
 #pragma once
 
 #include <cstddef>

@@ -21,8 +21,8 @@ namespace lockstep {
 class Device;  // device.h
 
 // A matrix in memory: rows of `cols` elements, `stride` elements from one row to the next. If
-// elements are rounded (base/numbers/quantization.h), a row is an array of RoundedGroup and the
-// stride is whole groups.
+// elements are rounded (base/numbers/quantization.h), a row is an array of RoundedGroup, and the
+// stride is a multiple of kRoundedGroup.
 struct TensorView {
   void* data = nullptr;
   int64_t rows = 0;
@@ -47,7 +47,7 @@ struct Half {
 // One layer's state on this rank. For attention: `pages` KV pages of page_bytes each, a number that
 // the kernel's entry computes. Only the kernel knows the layout within a page. For other operators:
 // a state block for each of `pages` slots, float32 [rows, cols] as in program.Block. At position 0
-// of a sequence the contents of its block are undefined, and count as zeros.
+// of a sequence, the contents of its block are undefined and must be read as zeros.
 struct StateView {
   std::byte* data = nullptr;
   int64_t page_bytes = 0;
@@ -67,9 +67,9 @@ struct LogitEdit {
   float add;
 };
 
-// A token of this rank's slice. `logit` is the model's own; `edited` has the edits and the
-// temperature (edited / temperature if temperature > 0). `noisy` adds the Gumbel noise, 0 if
-// temperature is 0.
+// A token of this rank's slice. `logit` is the model's own. `edited` is the logit after the edits,
+// divided by the temperature if that is above 0. `noisy` is `edited` plus the Gumbel noise, which
+// is 0 if the temperature is 0.
 struct Candidate {
   int32_t id = -1;  // -1: none.
   float logit = 0;

@@ -58,7 +58,7 @@ struct PeerSum {
   int64_t row_bytes = 0;
   int64_t rows = 0;
 };
-// From this size on two exchanges, in which each rank adds a part, move fewer bytes than one.
+// From this size on, two exchanges move fewer bytes than one, since each rank adds only a part.
 inline constexpr int64_t kMinSharedSumBytes = 256 << 10;
 
 // Columns of all ranks side by side; those of rank r are bytes [boundaries[r], boundaries[r + 1])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How plain rows of quantized weights are stored: the scales, then the minima if the kind has them,
-// as bfloat16; then the codes, for int4 two per byte, the earlier one in the low half. The row is
-// filled up to a multiple of 4 bytes. embed reads such rows on every back end, and linear reads
-// them on CUDA. Internal linkage, since files of every ISA include it.
+// as bfloat16; then the codes. For int4 a byte has two codes, the earlier one in its low half. The
+// row is filled up to a multiple of 4 bytes. embed reads such rows on every back end, and linear
+// reads them on CUDA. Internal linkage, since files of every ISA include it.
 #pragma once
 
 #include "worker/kernels/kernel.h"

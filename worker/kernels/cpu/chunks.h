@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over rows in pieces of a few thousand elements, so that the cost per piece is small.
+// Loops over rows in pieces of a few thousand elements, so that starting a piece costs little
+// compared with its work.
 #pragma once
 
 #include <cstdint>

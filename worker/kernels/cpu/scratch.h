@@ -15,8 +15,8 @@ constexpr int64_t kScratchAlign = 64;
   return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
-// The pieces that a linear is cut into for each thread: a fast core helps a slow one, and each
-// piece still reads long streams.
+// The number of pieces per thread that a linear is cut into. With several pieces a fast core can
+// help a slow one; with so few, each piece still reads long streams.
 constexpr int64_t kPiecesPerThread = 4;
 
 // linear: x as the kernel lays it out, a RowValue for each row, and one panel's sums for each
@@ -41,18 +41,19 @@ struct RowValue {
          threads * linear_sum_bytes(rows);
 }
 
-// linear of many rows on tiles (tile_nest.h). x is stored in blocks of 32 rows, each as units of 64
-// bytes of every row: [block][unit][32][64]. The product is cut into pieces: row blocks, each of
-// one or more blocks, by `columns`. Each thread has room for a piece's sums between parts of K.
+// linear of many rows on tiles (tile_nest.h). x is stored in blocks of 32 rows; a unit has 64 bytes
+// of each row: [block][unit][32][64]. A row block is one or more blocks. A piece of the product is
+// a row block times a part of the columns. Between two parts of K, each thread keeps its piece's
+// sums in its own memory.
 constexpr int64_t kNestRows = 32, kNestUnit = 64;
 constexpr int64_t kNestStep = kNestRows * kNestUnit;  // The bytes of a unit of a block or a panel.
-constexpr int64_t kNestDepth = 64;                    // The maximum of units in a part of K.
+constexpr int64_t kNestDepth = 64;                    // The maximum number of units in a part of K.
 constexpr int64_t kNestCache = 1 << 20;               // Bytes of x that stay in a core's L2 cache.
 constexpr int64_t kNestResult = kNestRows * kPackRows * 4;  // The bytes of sums of block by panel.
-constexpr int64_t kNestSums = 4 << 20;                      // The maximum of a thread's sums.
+constexpr int64_t kNestSums = 4 << 20;                      // The maximum bytes of a thread's sums.
 
-// The numbers of blocks, of row blocks, of parts of the columns and of K; and the bytes of a
-// thread's sums, which are no more than for a larger call.
+// How a product is cut: the number of blocks, of row blocks, of parts of the columns, and of parts
+// of K. Then the bytes of a thread's sums; a smaller call never needs more bytes.
 struct NestCuts {
   int64_t blocks;
   int64_t row_blocks;

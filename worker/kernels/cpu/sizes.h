@@ -7,7 +7,8 @@
 
 namespace lockstep::cpu {
 
-// The scratch of linear: in general, for kernels with sixteen registers, and for tile instructions.
+// The scratch of linear: for most kernels, for kernels with sixteen registers, and for kernels with
+// tile instructions.
 int64_t panel_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t narrow_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one stream. The first error is kept, unless it is an error of a capture: a failed
-// capture ends and has done nothing.
+// One GPU and one stream. The first error is kept. Errors of a capture are not kept, since a failed
+// capture has done nothing.
 #include "worker/kernels/device.h"
 
 #include <cuda_runtime.h>
@@ -43,7 +43,7 @@ class CudaGraph final : public CapturedQueue {
   const char* replay() override {
     const cudaError_t error = cudaGraphLaunch(graph_, stream_);
     if (error == cudaSuccess) return nullptr;
-    static_cast<void>(cudaGetLastError());  // Clears it; a failed device reports it again.
+    static_cast<void>(cudaGetLastError());  // Clears the error; a failed device reports it again.
     return cudaGetErrorString(error);
   }
 

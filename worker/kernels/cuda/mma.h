@@ -135,7 +135,7 @@ __device__ inline void commit_copies() {
 #endif
 }
 
-// Waits until at most the latest kUnderWay groups of this thread are unfinished.
+// Waits until all groups of this thread have ended except, at most, the latest kUnderWay.
 template <int kUnderWay>
 __device__ inline void wait_copies() {
 #ifdef __CUDACC__

@@ -7,8 +7,8 @@
 
 namespace lockstep::device {
 
-// attention: a page has the keys and values of one KV head after the other. A block has one thread
-// per column of a head.
+// attention: a page has the keys and values of the first KV head, then those of the next one, and
+// so on. A block has one thread per column of a head.
 inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);

@@ -17,8 +17,8 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Adds one key of a pair whose other key the query does not see. The value of the other key is
-// cleared, since even 0 * NaN would be NaN.
+// Adds the value of `key`. The query does not see the other key of the pair, so that key's value
+// counts as zeros: a weight of 0 is not enough, since 0 * NaN is NaN.
 template <typename F>
 void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* weights,
                  const KeyBlock<F>& block, int64_t key) {
@@ -38,7 +38,7 @@ void add_pv_edge(float* accumulator, int64_t padded, const typename F::Factor* w
   }
 }
 
-// Adds keys of `range` for one query; not all queries of its tile see these keys.
+// Adds the values of the keys in `range` for one query. Not all queries of its tile see these keys.
 template <typename F>
 void add_pv_alone(float* accumulator, int64_t padded, const typename F::Factor* weights,
                   const KeyBlock<F>& block, KeyRange range) {
@@ -139,8 +139,8 @@ void attend_part(const VisibleKeys<F>& keys, Queries<F>& all, int64_t part) {
   }
 }
 
-// Collects the queries of rows in [row, end) of the same sequence as `row`, and returns the row
-// after them.
+// Collects the queries of those rows in [row, end) that belong to the sequence of `row`. Returns
+// the row after them.
 template <typename F>
 int64_t collect(const AttentionJob<F>& job, Queries<F>& all, int64_t row, int64_t end,
                 int64_t kv_head) {

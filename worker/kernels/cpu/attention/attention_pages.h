@@ -21,7 +21,7 @@ struct AttentionJob {
   int64_t v_stride;
   int64_t chunk_bytes;
   int page_shift;      // A page has 1 << page_shift chunks.
-  float max_factor;    // The largest query code: with it, sums of k_padded products fit 31 bits.
+  float max_factor;    // The largest query code for which sums of k_padded products fit 31 bits.
   const float* sinks;  // [heads], or null.
 
   explicit AttentionJob(const KernelArgs& kernel_args)
@@ -47,8 +47,8 @@ struct AttentionJob {
   }
 };
 
-// The keys of a KV head that some queries see, [first, last], and their places; also a buffer for
-// the values of a block if values are in the keys.
+// The keys of a KV head that some queries see, from `first` to `last`, and their places. Also a
+// buffer for a block's values if values are in the keys.
 template <typename F>
 struct VisibleKeys {
   const AttentionJob<F>& job;
@@ -58,8 +58,8 @@ struct VisibleKeys {
   int64_t last;
   typename F::Element* values;  // Null if values are not in the keys.
 
-  // A chunk that no query sees may be in a page that is already freed. The block has the address of
-  // a seen chunk in place of it.
+  // A chunk that no query sees may be in a page that is already freed. So the block has the address
+  // of a chunk that is seen instead.
   KeyBlock<F> block(int64_t begin) const {
     KeyBlock<F> found;
     found.v_stride = job.v_stride;

@@ -9,7 +9,8 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// The keys of this many positions have separate sums, merged later; a multiple of kKeyBlock.
+// The keys of this many positions are a part: it has sums of its own, which are merged later. A
+// multiple of kKeyBlock.
 inline constexpr int64_t kPart = 8 * kKeyBlock;
 
 // Keys [begin, end), relative to a block.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes weights from the scores of a tile's queries over a block of keys: changes scores, and
-// computes their softmax.
+// Turns the scores of a tile's queries over a block of keys into weights: caps them, adds slopes,
+// and computes their softmax.
 #pragma once
 
 #include "worker/kernels/cpu/attention/attention_queries.h"
@@ -8,8 +8,8 @@
 
 namespace lockstep::LOCKSTEP_ISA {
 
-// Caps the scores of the keys that any of the queries sees: cap * tanh(score / cap), in units of ln
-// 2.
+// Replaces each score by cap * tanh(score / cap), for the keys that any of the queries sees. Scores
+// are stored divided by ln 2 (softmax.h).
 inline void cap_scores(float* scores, int queries, KeyRange any, float cap) {
   const Vec limit = Vec::splat(cap * kPerLn2);
   for (int q = 0; q < queries; ++q) {

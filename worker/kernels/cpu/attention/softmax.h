@@ -8,8 +8,9 @@ namespace lockstep::LOCKSTEP_ISA {
 
 inline constexpr float kPerLn2 = 0x1.715476p+0f;  // e^x = 2^(x / ln 2).
 
-// 2^x for x <= 0, with 2^0 exactly 1, within 3 ulp: 2^n * 2^r, |r| <= 1/2, by the polynomial in r
-// with the smallest relative error. Results are at least the smallest normal number; NaN stays NaN.
+// 2^x for x <= 0, within 3 ulp; 2^0 is exactly 1. It is computed as 2^n * 2^r with |r| <= 1/2,
+// where 2^r is the polynomial in r with the smallest relative error. Results are at least the
+// smallest normal number; NaN stays NaN.
 inline Vec exp2_below(Vec x) {
   x = max(Vec::splat(-126.0f), x);
   const Vec n = round_even(x), r = x - n;

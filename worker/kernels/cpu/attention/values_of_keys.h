@@ -4,8 +4,8 @@
 // which costs a few percent of the queries' time. Sums have the bits that they have with stored
 // values.
 //
-//   transpose_columns<F>(keys, values, stride): transposes 16 columns of a chunk, from `keys` among
-//   its keys to `values` among its values.
+//   transpose_columns<F>(keys, values, stride): transposes 16 columns of a chunk. `keys` points
+//   into the chunk's keys, `values` into its values.
 #pragma once
 
 #include "worker/kernels/cpu/pages/kv_format.h"

@@ -45,8 +45,9 @@ requires(F::kPack == 1) void transpose_columns(const float* keys, float* values,
   }
 }
 
-// Every four numbers are two slots of two columns. Swaps the middle two, so that the two slots of a
-// column are neighbours, as among values; then transposes words.
+// Every four numbers of a row of keys are two slots of two columns. Swaps the middle two, so that
+// the two slots of a column are neighbours, as they are among values. Then transposes words of two
+// numbers.
 template <typename F>
 requires(F::kPack == 2 && sizeof(typename F::Element) ==
                               2) void transpose_columns(const uint16_t* keys, uint16_t* values,

@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// The kernels of AMX; every machine runs them.
+// The kernels of AMX, in a form that every machine can run.
 std::span<const KernelEntry> emulated_amx_kernels();
 std::span<const KernelVariant> emulated_amx_variants();
-// The kernels of AVX-VNNI; they need Isa::kAvx512Vnni. Empty on other machines.
+// The kernels of AVX-VNNI, for machines with Isa::kAvx512Vnni. Empty on other machines.
 std::span<const KernelEntry> emulated_vnni_kernels();
 
 }  // namespace lockstep

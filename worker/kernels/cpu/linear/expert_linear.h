@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // expert_linear: each route's row times its expert's matrix. Routes are sorted by expert, so that
-// all rows of one expert are computed like one linear (linear.h). A row has the same bits as by
-// linear, whatever other rows its expert has. A group is all rows of one expert, or at most
+// all rows of one expert are computed like one linear (linear.h). A row has the bits that linear
+// would give it, whatever other rows its expert has. A group is all rows of one expert, or at most
 // kGroupRows of them.
 #pragma once
 

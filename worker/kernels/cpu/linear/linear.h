@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// All kernels of linear share this. out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]):
-// each output is one lane that adds over k in order, so bits do not depend on rows, tiles or
-// threads. Weights are panels (panels.h); a Format multiplies a tile of a few rows by a panel. K is
-// cut into chunks, such that a panel's part of a chunk fits the L1 cache. All tiles of rows are
-// multiplied by one chunk before the next one; sums are stored in between. x is first laid out,
-// once, as [chunk][tile][unit][row], so that a tile reads one stream.
+// The loops that all kernels of linear share. out[r][n] = sum over k of x[r][k] * weight[n][k] (+
+// bias[n]): each output is one lane that adds over k in order, so bits do not depend on rows, tiles
+// or threads. Weights are panels (panels.h); a Format multiplies a tile of a few rows by a panel. K
+// is cut into chunks, so that a panel's part of a chunk fits the L1 cache. All tiles of rows are
+// multiplied by one chunk, and their sums are stored, before the next chunk begins. Before all
+// products, x is laid out as [chunk][tile][unit][row], so that a tile reads one stream.
 //
 // A Format has: kLayout, kTileRows (rows of the largest tile), kAheadRows (a single tile of at
-// least this many rows prefetches its panel), Activation, Guard (one exists in every task),
+// least this many rows prefetches its panel), Activation, Guard (every task holds one),
 //   row_value(x, cols): a row's value before it is laid out,
 //   lay_out(x, count, to, r, rows, value): stores the row's next unit as row r of `rows`; `count`
 //   elements of the row are left,
 //   run<kRows>(work): adds the products of `work` to its sums, and
 //   finish(left, right, header, value): rescales the sums of a row.
-// A format of tile instructions (linear_tiles.cc) has run(rows, work, guard) instead; its unit may
-// be several packed ones (kPacked), and it may unpack a chunk for all rows: unpack(panel, units,
-// guard).
+// A format of tile instructions (linear_tiles.cc) has run(rows, work, guard) instead. Its unit may
+// be several packed units (kPacked). It may also have unpack(panel, units, guard), which unpacks a
+// chunk for all rows.
 #pragma once
 
 #include "worker/kernels/cpu/linear/tile_work.h"
@@ -73,7 +73,7 @@ struct AllRows {
   static int64_t of_out(int64_t row) { return row; }
 };
 
-// The product of rows and a matrix, and the parts that they are cut into.
+// The product of rows and a matrix, and the parts that both are cut into.
 template <typename Format, typename Rows = AllRows>
 struct LinearJob {
   using Activation = typename Format::Activation;
@@ -118,7 +118,7 @@ struct LinearJob {
   }
 
   // Multiplies tiles [first, last) by one panel, whose first column is `col`. `sums` and `guard`
-  // are this thread's.
+  // belong to this thread.
   void run_panel(int64_t col, int64_t first, int64_t last, float* sums, Guard& guard) const {
     const int64_t bytes = kPacked.panel_bytes(x.cols);
     const auto* header = static_cast<const std::byte*>(weight.data) + col / kPanel * bytes;
@@ -153,8 +153,8 @@ struct LinearJob {
     }
   }
 
-  // A single tile prefetches what it will use soon; of several tiles, each of the first two
-  // prefetches half of the next chunk.
+  // A single tile prefetches the weights that it uses next. If there are several tiles, each of the
+  // first two prefetches half of the next chunk.
   static Ahead ahead_of(int64_t tile, int64_t tiles, int64_t rows, int64_t units) {
     const bool four_pages = reads_by_four_pages();
     if (tiles == 1) {
@@ -167,8 +167,8 @@ struct LinearJob {
             four_pages ? Ahead::kInFourPages : units * kLayout.bytes};
   }
 
-  // In each of many rows, a panel's outputs are one or two cache lines: no hardware prefetcher
-  // finds them. The outputs of few rows are in the cache.
+  // For many rows: each has one or two cache lines of a panel's outputs, which no hardware
+  // prefetcher finds. The outputs of few rows are in the cache.
   void fetch_out(int64_t first, int64_t count, int64_t col) const {
     for (int64_t r = first; r < first + count; ++r) {
       const float* to = out.row<float>(rows.of_out(r)) + col;
@@ -195,7 +195,7 @@ struct LinearJob {
     }
   }
 
-  // Turns a row's sums into its outputs in the panel at `col`.
+  // Turns the sums of row `r` into its outputs, for the panel whose first column is `col`.
   [[gnu::always_inline]] void complete(int64_t r, int64_t col, const std::byte* header, Vec& left,
                                        Vec& right) const {
     Format::finish(left, right, header, values[r]);
@@ -211,7 +211,7 @@ struct LinearJob {
     }
   }
 
-  // Stores a row's outputs in the panel at `col`.
+  // Stores a row's outputs for the panel whose first column is `col`.
   [[gnu::always_inline]] void put(float* to, int64_t col, const Vec& left, const Vec& right) const {
     const int64_t cols = out.cols - col;
     if (cols >= kPanel) {

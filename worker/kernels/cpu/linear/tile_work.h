@@ -11,8 +11,9 @@ namespace {
 
 constexpr int64_t kPanel = kPackRows;
 
-// Prefetches a line that will be written. Unless GCC may use prefetchw, it compiles the builtin to
-// a prefetch for reading, which gains nothing; x86-64 CPUs without prefetchw treat it as a nop.
+// Prefetches a line that will be written. The builtin is not used on x86-64: without a flag for
+// prefetchw, GCC compiles the builtin to a prefetch for reading, which gains nothing. CPUs that
+// lack prefetchw execute it as a nop.
 [[gnu::always_inline]] inline void fetch_to_write(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw (%0)" ::"r"(line));
@@ -51,7 +52,7 @@ struct TileWork {
   int64_t units;
   float* sums;
   Ahead ahead;
-  const std::byte* weights;    // The chunk as the format has unpacked it, or `panel`.
+  const std::byte* weights;    // The chunk that the format has unpacked, or `panel`.
   const std::byte* panel_end;  // The chunk's last unit may be truncated there.
 };
 

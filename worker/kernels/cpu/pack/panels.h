@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the operands of linear are stored; packers, kernels and sizes.cc share this.
-// A matrix [N, K] is panels of 32 columns (rows of N); a panel is an optional header and then units
-// of K in order. A unit holds, for 32 columns:
+// A matrix [N, K] is stored as panels. A panel has 32 columns of the product, which are 32 rows of
+// the matrix: an optional header, then units of K in order. A unit holds, for 32 columns:
 //   float32, float16  1 element of K, [32]
 //   bfloat16          2 elements, [32][2], the later one first (see dot.h); odd K: the last is 0
 //   quantized         a group: bfloat16 scales, then minima if the kind has them, each interleaved
@@ -61,8 +61,8 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
   return layout;
 }
 
-// The layout for kernels with tile instructions: units without scales in between are merged, so
-// that a merged unit has 64 bytes of a row of x.
+// The layout for kernels with tile instructions: units that have no scales between them are merged,
+// so that a merged unit has 64 bytes of a row of x.
 [[gnu::always_inline]] constexpr PanelLayout tile_layout(DType weight) {
   const PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);
@@ -77,8 +77,9 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
 }
 
 // For int4 weights the exponent of a row's scale is added to that of a weight's scale. Both have
-// ranges in which the result is a normal number: weight scales below 2^-66 count as zero, those
-// above 2^66 as just below it; scales of activations are 2^-60 .. 2^62.
+// limits within which the result is a normal number. Weight scales below 2^-66 count as zero;
+// weight scales above 2^66 count as the largest number below 2^66. Scales of activations are 2^-60
+// to 2^62.
 constexpr int kMinPower = -60, kMaxPower = 62;
 constexpr int kMinScale = -66, kMaxScale = 66;
 

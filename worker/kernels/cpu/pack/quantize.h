@@ -37,7 +37,8 @@ float power_of_two(int32_t power) {
   return static_cast<int32_t>(__builtin_bit_cast(uint32_t, scale) >> 23) - 127;
 }
 
-// scale = largest / 127. Below 2^-100 all counts as zero, so that the inverse is finite.
+// scale = largest / 127. If `largest` is below 2^-100, all elements count as zero, so that the
+// inverse is finite.
 [[maybe_unused, gnu::always_inline]] inline Scale choose_scale(int32_t largest) {
   constexpr int32_t kInfinite = 0x7f800000, kMin = (127 - 100) << 23;
   if (largest >= kInfinite) return {.valid = false};

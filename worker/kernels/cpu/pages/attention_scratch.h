@@ -13,10 +13,10 @@ namespace {
 // batch.
 constexpr int64_t kKeyBlock = 128;
 // A query is one head of one row; a task is some queries of one KV head: at most kTaskQueries, or
-// all of one row if these are more. A thread's scratch has, for each query of a task: a copy of the
-// query, its sums over the current part of the keys, its sums over all parts before, and five
-// numbers. The scratch also has the scores and weights of one block for a tile of queries and, if
-// values are in keys, the values of one block.
+// all queries of one row if that row has more. A thread's scratch has, for each query of a task: a
+// copy of the query, its sums over the current part of the keys, its sums over all parts before,
+// and five numbers. The scratch also has the scores and weights of one block for a tile of queries
+// and, if values are in keys, the values of one block.
 constexpr int64_t kTaskQueries = 64;
 constexpr int64_t kMaxTileQueries = 8;
 

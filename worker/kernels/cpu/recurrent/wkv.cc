@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // RWKV-4's mean (Peng et al., 2023, https://arxiv.org/abs/2305.13048), column by column: the
-// weighted mean of v over the rows so far. An earlier row has the weight e^(k - age * e^decay), the
-// row itself e^(k + first). The state block has the sum of weights times v, the sum of weights, and
-// scale. Both sums are divided by e^scale, where scale is the largest exponent, so that nothing
-// overflows. A thread processes sixteen columns of one sequence through all its rows.
+// weighted mean of v over the rows so far. An earlier row has the weight e^(k - age * e^decay),
+// with age 0 for the row just before; the row itself has the weight e^(k + first). The state block
+// has the sum of weights times v, the sum of weights, and scale. Both sums are divided by e^scale,
+// where scale is the largest exponent, so that nothing overflows. A thread processes sixteen
+// columns of one sequence through all its rows.
 #include "worker/kernels/cpu/vector/vec.h"
 #include "worker/kernels/cpu/vector/vec_math.h"
 #include "worker/kernels/kernel.h"
@@ -18,7 +19,7 @@ struct Sums {
   Vec below;  // The sum of weights.
   Vec scale;
 
-  // Adds v with the weight e^exponent, after it has multiplied the present sums by e^shift.
+  // The present sums times e^shift, plus v with the weight e^exponent.
   Sums with(Vec v, Vec exponent, Vec shift) const {
     const Vec old = scale + shift, largest = max(old, exponent);
     const Vec kept = exp(old - largest), added = exp(exponent - largest);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is also an
-// output (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
-// (layer_norm); either of them over each head of a row (head_norm). A sum has sixteen partial sums,
-// each in the order of the columns. These are then added in the order of sum() in vec.h.
+// rms_norm: out = x / sqrt(mean of x^2 + eps) * weight, over a row. add_norm: the same with x + y
+// in place of x; the sum is also an output. layer_norm: out = (x - mean) / sqrt(mean of (x -
+// mean)^2 + eps) * weight (+ bias), over a row. head_norm: rms_norm or layer_norm over each head of
+// a row. A sum has sixteen partial sums, each in the order of the columns. These are then added in
+// the order of sum() in vec.h.
 #include "worker/kernels/cpu/chunks.h"
 #include "worker/kernels/cpu/vector/vec.h"
 #include "worker/kernels/kernel.h"

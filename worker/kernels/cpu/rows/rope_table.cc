@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = cos | sin of inv_freq[i] * position of r, times factor; inv_freq depends on the
-// sequence's rope_length. The angle is a product rounded to float32, as in transformers; cos and
-// sin are those of the rounded angle. Compiled for one ISA only: it runs once per step, and its
-// functions are exact.
+// out[r] = the cosines, then the sines, of inv_freq[i] * (position of r), all times factor;
+// inv_freq depends on the sequence's rope_length. The angle is a product rounded to float32, as in
+// transformers; cos and sin are those of the rounded angle. Compiled for one ISA only: it runs once
+// per step, and its functions are exact.
 #include "base/numbers/math.h"
 #include "worker/kernels/kernel.h"
 

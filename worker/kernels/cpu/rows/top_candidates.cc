@@ -159,8 +159,8 @@ void lower_bounds(uint64_t key, int64_t first, float* bounds) {
   }
 }
 
-// An id can win only if -log(u) <= exp(edited - best), and -log(u) >= 1 - u. Returns the bits of
-// those ids, and of some more, to allow for rounding.
+// An id can win only if -log(u) <= exp(edited - best), and -log(u) >= 1 - u. Returns one bit for
+// each of those ids, and for some more ids to allow for rounding.
 uint64_t may_win(const VocabBlock& block, uint64_t key, float best) {
   float bounds[kBlock], keep[kBlock];
   lower_bounds(key, block.first, bounds);
@@ -296,7 +296,7 @@ int64_t select_best(const OutputTask& output, const float* block_highest, float*
       }
     }
   }
-  for (int64_t size = held; size > 1;) {  // Sorts: the worst goes last, and so on.
+  for (int64_t size = held; size > 1;) {  // Sorts: moves the worst to the end.
     const Candidate worst = top[0];
     top[0] = top[--size];
     top[size] = worst;

@@ -5,9 +5,9 @@
 //
 // float32 rows times codes (linear_codes.h): sums of codes are exact, and they are scaled and added
 // in the order of linear_quantized.cc, so the bits are the same. A product of tiles takes 16
-// cycles, two vector instructions take one. By this count linear_quantized.cc takes 12 cycles per
-// row for a group of 32 by a panel. Here 16 rows take 32 cycles, and each row 4 more for scaling.
-// Below kMinRows both ways wait for memory, and tiles gain nothing.
+// cycles, and two vector instructions take one cycle. By this count linear_quantized.cc takes 12
+// cycles per row for a group of 32 by a panel. Here 16 rows take 32 cycles, and each row 4 more for
+// scaling. Below kMinRows both ways wait for memory, and tiles gain nothing.
 //
 // bfloat16 times bfloat16 is added in the order of the tile instruction, 32 elements of K per
 // product; vector instructions add in another order. So tiles compute every number of rows, even

@@ -61,7 +61,8 @@ class Tiles {
     if (rows_ != 0) tile_release();
   }
 
-  // Gives registers the shapes for 1 to 32 rows. If that is a change, their contents are lost.
+  // Gives the registers the shapes for 1 to 32 rows. If the shapes change, the registers' contents
+  // are lost.
   void shape(int64_t rows) {
     if (rows == rows_) return;
     rows_ = rows;

@@ -9,8 +9,8 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Prefetches a panel that is used later, four lines at a time: lines of four pages, where a core's
-// own prefetching is too short (four_pages.h), and else neighbours.
+// Prefetches a panel that is used later, four lines at a time. If a core's own prefetching is too
+// short (four_pages.h), the four lines are in four pages; else they are neighbours.
 class Lines {
  public:
   Lines(const std::byte* begin, int64_t bytes)
@@ -40,7 +40,7 @@ class Lines {
   }
 
   const std::byte* next_;
-  uint64_t in_pages_, neighbours_;  // Fours of lines that are left.
+  uint64_t in_pages_, neighbours_;  // How many times four lines are left.
 };
 
 // The units of a part of a panel. A panel's last unit may be truncated, and is then a copy.

@@ -37,7 +37,7 @@ template <Product kProduct, int64_t kRowBytes>
   for (int64_t at = 0; at < bytes; at += 128) ahead.prefetch(panel + at);
 }
 
-// A pass that does not scale in between: sums stay in their tiles.
+// A pass without scaling between products: sums stay in their tiles.
 template <typename Format>
 void run_whole(int64_t rows, const TileWork& work) {
   constexpr int64_t kBytes = Format::kLayout.bytes, kRowBytes = Format::kLayout.row_bytes;

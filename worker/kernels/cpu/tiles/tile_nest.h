@@ -6,12 +6,13 @@
 //       for each panel
 //         for each 32 rows
 //           the products of tile_block.h
-// Among these products the next panel is prefetched, and rows of the previous result are finished:
-// they are rescaled, get their bias and are stored past the caches. Bits do not depend on how a
-// product is cut: a sum adds the units of K in order, and is stored as it is between two parts.
+// Between these products, lines of the next panel are prefetched, and rows of the previous result
+// are finished: they are rescaled, get their bias and are stored past the caches. Bits do not
+// depend on how a product is cut: a sum adds the units of K in order, and is stored as it is
+// between two parts.
 //
-// A Format of linear.h can be used if its units have no numbers in between (TileCodes of q8c,
-// TileBFloats); it also has kProduct.
+// A Format of linear.h can be used if its units have no other numbers between them (TileCodes of
+// q8c, TileBFloats). It must also have kProduct.
 #pragma once
 
 #include "worker/kernels/cpu/tiles/tile_operands.h"
@@ -33,7 +34,7 @@ class TileNest {
     alignas(64) std::byte last_unit[kNestStep];
   };
 
-  // `sums`: the threads' rooms for sums.
+  // `sums`: the threads' memory for sums.
   TileNest(const Job& job, const NestCuts& cuts, std::byte* sums)
       : job_(job),
         operands_{job, Format::kLayout.units(job.x.cols), job.chunks},
@@ -75,7 +76,7 @@ class TileNest {
 
   const Parts& parts() const { return operands_.parts; }
 
-  // The part of a panel that is used after `panel`'s.
+  // The weights that are used after this part of this panel.
   const std::byte* begin_after(int64_t panel, int64_t part, const Piece& piece) const {
     if (panel + 1 < piece.panel_end) return operands_.begin_of(panel + 1, part);
     if (part + 1 < parts().count) return operands_.begin_of(piece.panel, part + 1);

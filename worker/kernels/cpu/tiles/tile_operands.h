@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operands of tile_nest.h: x as it is laid out, and parts of panels. Both are units of
-// kNestStep bytes: 64 bytes of 32 rows, or of 32 columns.
+// kNestStep bytes: 64 bytes of each of 32 rows, or of each of 32 columns.
 #pragma once
 
 #include "worker/kernels/cpu/tiles/tile_block.h"
@@ -50,7 +50,7 @@ struct NestOperands {
     return header_of(panel) + kPacked.header_bytes + parts.begin(part) * kNestStep;
   }
 
-  // copy: room for a unit.
+  // `copy` has room for a unit.
   PanelPart part_of(int64_t panel, int64_t part, std::byte* copy) const {
     const std::byte *begin = begin_of(panel, part), *end = header_of(panel + 1);
     if (end - begin >= units_of(part) * kNestStep) return {begin, units_of(part), nullptr};

@@ -42,8 +42,9 @@ inline void store_sums(void* to, bool both) {
 // beside a busy hardware thread of the same core, and 0.84 to 0.9 times as fast alone.
 enum class TileOrder : uint8_t { kTwoRegisters, kFourRegisters };
 
-// Adds the products of rows [32][64] by weights [16][32][4] to the sums. Both: rows from 16 on are
-// included; tiles must have the shape for 32 rows, since one register has either half of the rows.
+// Adds the products of rows [32][64] by weights [16][32][4] to the sums. kBoth: rows from 16 on are
+// included. Tiles must have the shape for 32 rows, because one register is used for either half of
+// the rows.
 template <Product kProduct, TileOrder kOrder, bool kBoth>
 [[gnu::always_inline]] inline void multiply_step(const std::byte* x, const std::byte* weights) {
   constexpr int kX = kRowTile, kW = kWeightTile;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways in which linear_tiles.cc can multiply weights without scales in between; all give the
-// same bits. Kernels choose by the number of rows; tests and benchmarks run each for any number.
+// The ways in which linear_tiles.cc can multiply weights that have no scales between their units.
+// All give the same bits. Kernels choose by the number of rows; tests and benchmarks run each for
+// any number.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vec is sixteen floats, for the ISA that LOCKSTEP_ISA names: only this file chooses between the
-// implementations. Every operation gives the same bits on every ISA, so kernels compiled from one
-// source do, too. Lanes are added in one tree: i with i + 8, then i + 4, i + 2, i + 1.
+// implementations. Every operation gives the same bits on every ISA, so all kernels compiled from
+// one source give the same bits, too. Lanes are added in one tree: i with i + 8, then i + 4, i + 2,
+// i + 1.
 //
 //   Vec::zero(), Vec::splat(x), Vec::load(p), Vec::load(p, n): the first n lanes, the others 0, no
 //   byte past them is read; load takes float, bfloat16 (uint16_t) or float16 (Half). v.store(p),
@@ -9,8 +10,8 @@
 //   + - * /, fma(a, b, c) = a * b + c rounded once, sqrt(v), max(a, b) = a > b ? a : b,
 //   select_less(a, b, yes, no) = a < b ? yes : no, select_number(a, yes, no): yes if a is not NaN,
 //   swap_neighbours(v): lanes 2i and 2i + 1 exchanged; Vec::load_twice(p, n): the first n of
-//   p[0..7], each in two lanes, the others 0, round_even(v): to whole numbers, |v| < 2^22,
-//   scale_by_power(v, n): v * 2^n, a normal number, n whole, sum(v), max_lane(v).
+//   p[0..7], each in two lanes, the others 0; round_even(v): to whole numbers, |v| < 2^22;
+//   scale_by_power(v, n): v * 2^n, a normal number, for a whole n; sum(v), max_lane(v).
 //   The rows of a tile of linear: kTileRowsF32 for float32 weights, kTileRowsCodes for codes,
 //   kTileRowsGroups for codes in groups (whose scaled sums need registers, too), kTileRowsBF16 for
 //   bfloat16 (which needs registers for widening). kTileQueries, kTileSums: the query heads and the

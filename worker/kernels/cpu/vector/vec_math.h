@@ -13,7 +13,7 @@ inline constexpr float kInfinity = __builtin_inff();
 inline Vec exp(Vec x) {
   constexpr float kLog2E = 0x1.715476p+0f;
   constexpr float kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;
-  constexpr float kMin = -0x1.5d589ep+6f, kMax = 0x1.62e42ep+6f;  // e^x is normal between.
+  constexpr float kMin = -0x1.5d589ep+6f, kMax = 0x1.62e42ep+6f;  // e^x is normal between these.
   const Vec n = round_even(x * Vec::splat(kLog2E));
   const Vec r = fma(n, Vec::splat(-kLn2Low), fma(n, Vec::splat(-kLn2High), x));
   Vec p = Vec::splat(1.0f / 5040);

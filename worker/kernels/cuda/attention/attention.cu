@@ -5,10 +5,10 @@
 // of them, with chunks only the keys of its own chunk. Rows of the sequence's prefix see the whole
 // prefix. The head's sink is one more score in the softmax, without a value. Queries are rounded to
 // the pages' type. rope_attention first rotates k, into the pages, and q, into scratch.
-// attention_mma.cu computes heads whose attributes it supports, or hopper/attention_wgmma.cu. Here
-// keys are processed in blocks of kKeyBlock from position 0 on, with a running maximum and sum, so
-// that bits depend on the position alone. A thread first computes the score of one key, then the
-// sum of one column.
+// attention_mma.cu and hopper/attention_wgmma.cu compute the heads whose attributes they support.
+// The kernel in this file processes keys in blocks of kKeyBlock from position 0 on, with a running
+// maximum and sum, so that bits depend on the position alone. A thread first computes the score of
+// one key, then the sum of one column.
 #include "worker/kernels/cuda/attention/attention_mma.h"
 #include "worker/kernels/cuda/attention/attention_pages.h"
 #include "worker/kernels/cuda/hopper/attention_wgmma.h"
@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kKeyBlock = 64;
 constexpr int64_t kMaxDim = device::kMaxHeadDim;  // One thread per column.
 
-// The place of a row's key of a KV head.
+// The place of a row's key for one KV head.
 template <typename T>
 __device__ T* key_of(const AttentionParams& params, int64_t row, int64_t kv_head) {
   const int64_t position = params.step.positions[row];
@@ -53,8 +53,8 @@ __global__ void append_kernel(AttentionParams params) {
   if (!params.attrs.values_in_keys) append_value<T>(params, row, kv_head);
 }
 
-// Rotates one head of a row. The KV heads are numbered first: their keys are rotated and appended,
-// with their values. Then come the query heads, which are rotated into `rotated`.
+// Rotates one head of a row. KV heads have the first numbers: a KV head's key is rotated, and is
+// appended with its value. Then come the query heads, which are rotated into `rotated`.
 template <typename T>
 __global__ void rotate_kernel(AttentionParams params, TensorView table, TensorView rotated) {
   const int64_t row = blockIdx.x, kv_heads = params.attrs.kv_heads, dim = params.attrs.head_dim;
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kMaxDim) attend_kernel(AttentionParams params)
       accumulator =
           add_pv<T>(params, sequence, begin, end, kv_head, d, scores, accumulator * shrink);
     }
-    __syncthreads();  // The next block may write scores.
+    __syncthreads();  // The next block of keys may now overwrite the scores.
   }
   if (params.sinks.data != nullptr) {
     const float sink = params.sinks.row<float>(0)[head], largest = Max::of(highest, sink);

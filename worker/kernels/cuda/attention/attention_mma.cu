@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, for bfloat16 pages (FlashAttention-2, Dao 2023, arXiv:2307.08691).
 //
-// A block of threads processes the keys of its tile in blocks of keys, which begin at multiples of
-// their size, by online softmax. Each split of kSplitKeys positions starts with an empty state;
-// splits are merged in order. So all sums of a pair (a row and a head) have one order, whatever
-// else is in the tile, the step or the chunk. If there are few rows, each split has its own block
-// of threads: sums are then stored in scratch, and merge_kernel merges them as the tile's block
-// would.
+// A block of threads computes an online softmax over its tile's keys, one block of keys after
+// another. Blocks of keys begin at multiples of their size. Each split of kSplitKeys positions
+// starts with an empty state; splits are merged in order. So all sums of a pair (a row and a head)
+// have one order, whatever else is in the tile, the step or the chunk. If there are few rows, each
+// split has its own block of threads: sums are then stored in scratch, and merge_kernel merges them
+// as the tile's block would.
 //
 // Keys that no pair of the tile sees are loaded as zeros, since pages are undefined there.
 // Probabilities are rounded to bfloat16, in numerator and denominator.
@@ -26,7 +26,7 @@ struct alignas(16) Numbers4 {
 };
 
 // The shared memory of a block of threads. `totals` exists only if the block computes several
-// splits itself; the list of query heads is stored after all this.
+// splits itself; the list of query heads is stored after this struct.
 template <int kDim, int kWarps>
 struct Shared {
   BF16 keys[kKeys<kDim> * kDim];
@@ -98,8 +98,8 @@ __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim,
   }
 }
 
-// Processes one block of keys, whose copies to shared memory have begun. Begins the next block's
-// copies if there is a next block.
+// Processes one block of keys, which are already being copied to shared memory. If there is a next
+// block, begins to copy its keys.
 template <int kDim, int kWarps>
 __device__ void attend_block(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
                              int block, bool has_next, Shared<kDim, kWarps>& shared,

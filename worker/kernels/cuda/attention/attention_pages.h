@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The places of keys and values for attention's kernels. A page holds, for every KV head, keys
-// [page_tokens][head_dim] and values [page_tokens][v_dim], unless these are in the keys.
+// [page_tokens][head_dim], then values [page_tokens][v_dim] unless the values are in the keys.
 #pragma once
 
 #include "worker/kernels/cuda/functions.h"

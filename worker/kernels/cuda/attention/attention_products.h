@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The products of attention on tensor cores: queries times a block of keys, then probabilities
 // times a block of values. Kernels that divide the work among warps in different ways share these
-// functions, so all have one order of sums. A warp has kPairs pairs: a lane's numbers are those of
-// pairs lane / 4 and lane / 4 + 8.
+// functions, so all have one order of sums. A warp has kPairs pairs; a lane holds numbers of pairs
+// lane / 4 and lane / 4 + 8.
 #pragma once
 
 #include "worker/kernels/cuda/attention/attention_tile.h"
@@ -49,7 +49,7 @@ __device__ inline Words4 query_words(const TiledAttention& params, const Pair (&
           two(pairs[1], column + 8)};
 }
 
-// `query` gives a step's words.
+// scores += queries times keys. query(step) returns the queries' words for a step of 16 columns.
 template <int kDim, typename Query>
 __device__ void multiply_keys(const BF16* keys, const Query& query, Products<kKeys<kDim>>& scores) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
@@ -67,8 +67,8 @@ __device__ void multiply_keys(const BF16* keys, const Query& query, Products<kKe
   }
 }
 
-// Turns the products of one pair into scores, -inf for keys that it does not see. Returns the
-// highest of them and of `highest`.
+// Turns the products of one pair into scores, which are -inf for keys that the pair does not see.
+// Returns the highest among these scores and `highest`.
 template <int kKeyCount>
 __device__ float take_scores(const AttentionAttrs& attrs, const Pair& pair, int half, int first_key,
                              float highest, Products<kKeyCount>& scores) {
@@ -82,8 +82,8 @@ __device__ float take_scores(const AttentionAttrs& attrs, const Pair& pair, int 
   return over_lanes<Max, 4>(highest);
 }
 
-// The score that probabilities are relative to. If all scores so far are -inf, their weights are 0,
-// but -inf - -inf would be NaN.
+// The score that probabilities are relative to. If all scores so far are -inf, this is 0, because
+// -inf - -inf would be NaN.
 __device__ inline float base_of(float highest) { return highest == -kInfinity ? 0.0f : highest; }
 
 // The probabilities of one pair, in pairs of bfloat16. Returns their sum.
@@ -108,8 +108,8 @@ __device__ Words4 probability_words(const uint32_t (&probabilities)[kBlocks][2],
   return {low[0], low[1], high[0], high[1]};
 }
 
-// Adds to kCols columns, the first of which is 8 * first_chunk. `words` gives a step's
-// probabilities.
+// sums += probabilities times values, for kCols columns from 8 * first_chunk on. words(step)
+// returns the probabilities of a step of 16 keys.
 template <int kDim, int kCols, typename Probabilities>
 __device__ void add_values(const BF16* values, int first_chunk, const Probabilities& words,
                            Products<kCols>& sums) {

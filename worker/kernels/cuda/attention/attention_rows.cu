@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention for steps with few rows. A block of threads processes one row, one KV head and one
 // split of the keys: each of its four warps has one block of keys. A warp copies its keys,
-// multiplies them, and then copies their values to the same place. The warps exchange the highest
-// scores, and probabilities relative to the highest so far, in the order of blocks. Then each warp
-// adds the values of all four blocks in order, for a quarter of the columns. So sums have the order
-// of attention_mma.cu, and each copy and product is done by four warps instead of one.
+// multiplies them, and then copies their values to the same place. The warps exchange their highest
+// scores. Then each warp computes the probabilities of its block, relative to the highest score in
+// this block and those before it, and the warps exchange the probabilities. Then each warp adds the
+// values of all four blocks in order, for a quarter of the columns. So sums have the order of
+// attention_mma.cu, although four warps share the work of one.
 #include "worker/kernels/cuda/attention/attention_products.h"
 #include "worker/kernels/cuda/attention/attention_rows.h"
 #include "worker/kernels/cuda/warp.h"
@@ -35,7 +36,7 @@ struct RowSplit {
   int32_t split;
   bool exists;
 
-  // The warps' blocks of keys [begin, end) have keys that the row sees.
+  // Blocks [begin(), end()) of the four have keys that the row sees.
   __device__ int begin() const {
     return static_cast<int>(max(0, first / kBlockKeys - split * kWarps));
   }
@@ -97,8 +98,8 @@ __device__ Pair pair_at(const RowSplit& keys, const int32_t* heads, int32_t head
           .last = keys.last};
 }
 
-// A warp's scores of its block of keys, and the highest of each pair. The copies of the keys have
-// begun; those of the values begin when the keys have been read.
+// Computes a warp's scores for its block of keys, and the highest score of each pair. The keys are
+// already being copied. After they have been read, begins to copy the values.
 template <int kDim>
 __device__ void multiply_own(const TiledAttention& params, const RowSplit& keys,
                              const Pair (&pairs)[2], int warp, Shared<kDim>& shared,
@@ -121,7 +122,7 @@ __device__ void multiply_own(const TiledAttention& params, const RowSplit& keys,
   }
 }
 
-// For each block, in order: the highest score of a pair in all blocks up to this one.
+// Fills `highest`: for each block, the highest score of the pair in this block and those before it.
 template <int kDim>
 __device__ void list_highest(const RowSplit& keys, const Shared<kDim>& shared, int pair,
                              float (&highest)[kWarps]) {
@@ -181,7 +182,7 @@ __device__ void add_blocks(const RowSplit& keys, const float (&highest)[2][kWarp
   }
 }
 
-// Stores a warp's columns of a pair's output, or of its part.
+// Stores a warp's columns of a pair's output, or of the pair's part in scratch.
 template <int kCols>
 __device__ void store(const TiledAttention& params, const Pair& pair, int half, int split, int warp,
                       const Softmax& softmax, const Products<kCols>& sums) {

@@ -6,12 +6,12 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Whether attend_rows() takes these operands: heads of up to 128 columns, and splits that are
-// stored in params.parts if there are several.
+// Whether attend_rows() takes these operands: heads of up to 128 columns. If there are several
+// splits, params.parts must have room for them.
 bool takes_rows(const TiledAttention& params);
 
-// Each row and split has its own block of threads, which stores a row's output, or its part if
-// params.parts is set.
+// Each row and split has its own block of threads, which stores the row's output. If params.parts
+// is set, the block stores the row's part there instead.
 const char* attend_rows(const TiledAttention& params, void* queue);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -12,7 +12,7 @@
 namespace lockstep::LOCKSTEP_TARGET {
 
 struct TiledAttention : AttentionParams {
-  float* parts = nullptr;  // Sums of splits, if each split has a block of threads; else null.
+  float* parts = nullptr;  // The splits' sums, if each split has a block of threads; else null.
   int64_t splits = 1;      // Splits of the longest sequence, if each has a block of threads.
   int64_t tile_rows = 1;   // The maximum of a tile's rows.
   int64_t tiles = 0;       // An upper bound of the number of tiles.

@@ -16,9 +16,9 @@ using Key = unsigned long long;
 inline constexpr int kBest = 64;
 inline constexpr int kLaneKeys = kBest / kWarp;  // A lane has numbers lane + kWarp * r of a list.
 
-// One step of a bitonic network over a warp's list, which has parts of `size` numbers. In the
-// first, third, ... part the larger of numbers i and i ^ stride goes first, in the others the
-// smaller one. If kDescending is false, it is the other way round.
+// One step of a bitonic network over a warp's list, which has parts of `size` numbers. Compares
+// numbers i and i ^ stride. In the first, third, ... part the larger one goes first, and in the
+// other parts the smaller one does. If kDescending is false, the two kinds of parts are exchanged.
 template <bool kDescending>
 __device__ void exchange_keys(Key (&list)[kLaneKeys], int size, int stride) {
   static_assert(kLaneKeys == 2);
@@ -85,7 +85,7 @@ class BestKeys {
     for (int r = 0; r < kLaneKeys; ++r) to[number(r)] = list_[r];
   }
 
-  // Puts the last of the waiting keys, up to kBest, into the list.
+  // Merges the last waiting keys, at most kBest, into the list.
   __device__ void take() {
     const int first = count_ > kBest ? count_ - kBest : 0;
     Key next[kLaneKeys];
@@ -93,7 +93,7 @@ class BestKeys {
     for (int r = 0; r < kLaneKeys; ++r) {
       next[r] = first + number(r) < count_ ? waiting_[first + number(r)] : 0;
     }
-    warp_meet();  // The others' keys may be overwritten.
+    warp_meet();  // All lanes have read: waiting keys may now be overwritten.
     count_ = first;
 #pragma unroll
     for (int size = 2; size <= kBest; size *= 2) {

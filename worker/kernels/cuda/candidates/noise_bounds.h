@@ -22,9 +22,10 @@ __device__ inline float negative_log(float x) {
 #endif
 }
 
-// low <= gumbel_noise() <= high for the token with these gumbel_bits(). The noise is -log(-log(u));
-// the bits are the highest of u's. If u is close to 0 or 1, these bits say too little about it, and
-// the bounds hold for all such u. Above 0.9, -log(u) is computed by its series in v = 1 - u.
+// low <= gumbel_noise() <= high for the token with these gumbel_bits(). The noise is -log(-log(u)),
+// and `bits` are the highest bits of u. If u is close to 0 or 1, these bits say too little about
+// it, so the bounds are those of all such u. For u above 0.9, -log(u) is computed by its series in
+// 1 - u.
 __device__ inline NoiseBounds noise_bounds(uint32_t bits) {
   constexpr uint32_t kFew = 512;
   constexpr float kError = 0.003f;

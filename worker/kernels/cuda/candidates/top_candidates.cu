@@ -6,10 +6,10 @@
 // complement. So no two keys are equal, and a larger one is a better candidate (NaN counts as the
 // lowest value).
 // Blocks of threads process slices of the vocabulary: sums, copies, the best key of each block of
-// ids, and the slice's best noisy key. The block that ends last then selects for the output. The
-// best 64 ids are all in the 64 blocks of ids with the best keys, and no key of these ids is below
-// the smallest of the 64 best keys. If more ids are needed, the keys that were found are taken out,
-// and the next 64 are found in the same way.
+// ids, and the slice's best noisy key. The block of threads that ends last then selects the
+// output's candidates. The best 64 ids are all in the 64 blocks of ids with the best keys, and no
+// key of these ids is below the smallest of those 64 keys. If more ids are needed, the ids that
+// were found are left out, and the next 64 are found in the same way.
 #include "base/numbers/noise.h"
 #include "worker/kernels/cuda/candidates/best_keys.h"
 #include "worker/kernels/cuda/candidates/noise_bounds.h"
@@ -22,7 +22,7 @@ namespace {
 
 static_assert(sizeof(Key) == device::kCandidateKeyBytes);
 
-// Threads that share a block of the vocabulary, as the lanes of a CPU's vector do.
+// The threads that share a block of the vocabulary, like the lanes of a CPU's vector.
 constexpr int kLanes = 16;
 constexpr int kEach = kVocabBlock / kLanes;
 constexpr int kThreads = device::kSliceBlocks * kLanes;
@@ -168,7 +168,8 @@ __device__ Part load_part(const OutputTask& output, int64_t block) {
 }
 
 // The best key of a slice by edited logit plus noise. The noise itself is computed only for tokens
-// that may win according to its bounds. Rounding keeps the order of sums, and NaN may always win.
+// that may win according to its bounds. The bounds hold for rounded sums, too, because a larger sum
+// is never rounded to a smaller number. A NaN sum always passes this test.
 __device__ Key noisy_winner(const OutputTask& output, const Part& part) {
   const OutputSpec& request = output.request;
   NoiseBounds bounds[kEach] = {};
@@ -194,7 +195,7 @@ __device__ Key noisy_winner(const OutputTask& output, const Part& part) {
   return over_block<Max>(winner);
 }
 
-// The best key of kLanes threads by the values of a part.
+// The best key among the `values` of kLanes threads.
 __device__ Key best_key(const OutputTask& output, const Part& part, const float (&values)[kEach],
                         By by) {
   Key best = 0;
@@ -293,7 +294,7 @@ __device__ void load_keys(const OutputTask& output, Key block, Key (&keys)[kLane
   }
 }
 
-// Fills memory.best from the ids of memory.blocks whose keys are below `end`.
+// Fills memory.best with the best keys below `end` in the blocks of memory.blocks.
 template <By kBy>
 __device__ void find_ids(const OutputTask& output, Key end, SelectMemory& memory) {
   constexpr int kLoads = 4;
@@ -315,7 +316,7 @@ __device__ void find_ids(const OutputTask& output, Key end, SelectMemory& memory
   found.merge<kWarps>(memory.best);
 }
 
-// The best keys of memory.blocks become the best of those below `end`.
+// Replaces the best key of each block of memory.blocks by the block's best key below `end`.
 template <By kBy>
 __device__ void take_out(const OutputTask& output, Key end, Key* best_of_blocks,
                          const SelectMemory& memory) {
@@ -355,7 +356,7 @@ __device__ int64_t select_best(const OutputTask& output, Key* best_of_blocks, Ca
   return found;
 }
 
-// Selects for the output, after all slices were scanned.
+// Selects the output's candidates, after all slices were scanned.
 __device__ void select(const OutputTask& output, OutputSpec& answer, SelectMemory& memory) {
   const OutputSpec& request = output.request;
   Key winner = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the cuBLASLt algorithms that multiply a linear's operands in the fast class. Each shape
 // has one algorithm per bucket of rows. cuBLASLt proposes algorithms that do not split K for the
-// bucket's last number of rows. The first of these that it also accepts for the bucket's first
+// bucket's last number of rows. The first of them that cuBLASLt also accepts for the bucket's first
 // number is chosen. The plain kernel computes buckets without an algorithm, and operands that are
 // aligned to less than kOperandAlign; this is reported once for each shape or bucket.
 #pragma once
@@ -26,8 +26,8 @@ inline constexpr int64_t kBucketEnds[] = {1, 8, 64, 8192, kMaxStepRows};
 inline constexpr int64_t kOperandAlign = 16;
 
 // All that decides the algorithm, except the number of rows. Planned memory is aligned to more than
-// kOperandAlign. So the alignment, or a stride, can differ only for views of a rank's columns of a
-// wider matrix.
+// kOperandAlign. So only a view, which is a rank's columns of a wider matrix, can have another
+// alignment or stride.
 struct ProductShape {
   DType type = DType::kNone;  // The type of the weight and of x.
   int64_t depth = 0;
@@ -52,8 +52,8 @@ class CublasProducts {
   CublasProducts& operator=(const CublasProducts&) = delete;
 
   // Computes a linear; args.scratch has at least device::kProductBytes. `plain` computes what
-  // cuBLASLt does not. Null, or why it could not be queued: if the library refuses the chosen
-  // algorithm, that is an error, and no other one is tried.
+  // cuBLASLt does not. Null, or why the work could not be queued. If the library refuses the chosen
+  // algorithm, that is an error: no other algorithm is tried.
   const char* run(const KernelArgs& args, KernelFn plain);
 
  private:

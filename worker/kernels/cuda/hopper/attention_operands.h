@@ -8,9 +8,9 @@ namespace lockstep::LOCKSTEP_TARGET {
 
 inline constexpr int kQueryThreads = 2 * kWarp;
 
-// A warp that cleans values. A key that no row sees may have any values, also such that 0 times
-// the value is NaN: they become zeros. If some rows do not see a key that others see, values that
-// are not finite become zeros, and the key is noted.
+// A warp that cleans values. The values of a key that no row sees may be anything, even NaN. They
+// become zeros, since 0 * NaN would be NaN. If only some rows see a key, its values that are not
+// finite become zeros, and such a key is noted in nan_keys().
 template <typename Shape>
 class ValueCleaner {
  public:
@@ -53,7 +53,7 @@ class ValueCleaner {
     }
     if (lane_ < 2) shared_.nan_keys(values_.stage)[lane_] = lane_ == 0 ? low_keys : high_keys;
   }
-  // Returns whether there was a number that is not finite.
+  // Sets numbers that are not finite to zero. Returns whether there were any.
   __device__ static bool take_out_nan(Words4& piece) {
     bool any = false;
 #pragma unroll

@@ -7,7 +7,7 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// NaN if a number is NaN.
+// The larger number; NaN if either is NaN.
 __device__ inline float larger_or_nan(float a, float b) {
 #ifdef __CUDACC__
   float larger;
@@ -30,8 +30,8 @@ __device__ inline float multiply_to_zero(float a, float b) {
 #endif
 }
 
-// e^x for x <= 0, with the bits of exp_of(). The exponent's offset is a part of the constant that
-// rounds, so that t's low bits are those of 2^n. If exp_of() gives 0, p times 2^n is subnormal
+// e^x for x <= 0, with the bits of exp_of(). kRound contains the exponent's offset of 127, so the
+// low bits of t are the exponent bits of 2^n. If exp_of() gives 0, p times 2^n is subnormal
 // or 2^n is 0.
 __device__ inline float exp_below(float x) {
   constexpr float kLog2E = 0x1.715476p+0f, kLn2High = 0x1.62e43p-1f, kLn2Low = -0x1.05c61p-29f;
@@ -53,9 +53,9 @@ __device__ inline float exp_below(float x) {
 
 using ProbabilityWords = uint32_t[kBlockKeys / 16][4];
 
-// Scores of two pairs, without the scale, become probabilities. The steps are those of
-// take_scores() and take_probabilities(). The highest of scaled scores is the highest score,
-// scaled. `shrink` are the factors by which the earlier sums are rescaled.
+// Turns the scores of two pairs, which are not scaled yet, into probabilities, by the steps of
+// take_scores() and take_probabilities(). The scale is positive, so the highest score may be scaled
+// alone. `shrink` gets the factors by which the earlier sums are rescaled.
 __device__ inline void update_softmax(const float (&scores)[32], float scale, Softmax (&softmax)[2],
                                       float (&shrink)[2], ProbabilityWords& words) {
   float base[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared memory of a block of attention_wgmma.cu, and the units of its work. A unit is up to
-// kUnitPairs pairs of a row and a head, of one tile (attention_tile.h) and one KV head: 64 for each
-// warpgroup that multiplies.
+// The shared memory of a block of threads of attention_wgmma.cu, and the units of the block's work.
+// A unit is up to kUnitPairs pairs of a row and a head, all of one tile (attention_tile.h) and one
+// KV head. Each warpgroup that multiplies gets 64 of them.
 #pragma once
 
 #include "worker/kernels/cuda/attention/attention_products.h"
@@ -15,7 +15,7 @@ inline constexpr int kGroups = 2;  // Warpgroups that multiply.
 inline constexpr int kGroupPairs = 64;
 inline constexpr int kUnitPairs = kGroups * kGroupPairs;
 inline constexpr int kMaxListsBytes = 1536;  // Lists of heads.
-inline constexpr int kMaxOtherBytes = 2048;  // They, barriers and units.
+inline constexpr int kMaxOtherBytes = 2048;  // These lists, barriers and units.
 
 struct WgmmaAttention : TiledAttention {
   bool aligned_pairs = false;  // Each two columns of the output are an aligned word.
@@ -24,9 +24,9 @@ struct WgmmaAttention : TiledAttention {
 // The part of a unit that warpgroups read. The tile's rows together see the keys first_key to
 // last_key, and every row sees the keys all_from to all_to.
 struct AttentionUnit {
-  int32_t rows = 0;  // Those of the tile; 0: there is no next unit.
+  int32_t rows = 0;  // The tile's rows; 0: there is no next unit.
   int32_t first_row = 0;
-  int32_t position = 0;  // The first row's.
+  int32_t position = 0;  // The first row's position.
   int32_t prefix_rows = 0;
   int32_t first_key = 0, last_key = -1, all_from = 0, all_to = -1;
   int32_t kv_head = 0;
@@ -47,7 +47,7 @@ struct AttentionUnit {
   }
 };
 
-// A block's query heads, ordered by KV head, and where each KV head's begin.
+// The query heads, ordered by KV head, and the index at which each KV head's list begins.
 struct HeadLists {
   int32_t* begins;
   int32_t* heads;
@@ -59,9 +59,9 @@ constexpr int64_t head_lists_bytes(const AttentionAttrs& attrs) {
   return (attrs.kv_heads + 1 + attrs.heads) * int64_t{sizeof(int32_t)};
 }
 
-// Keys and values have a ring of slots each, queries one or two buffers with one slot for each
-// warpgroup. A slot is a block of 64 rows (wgmma_attention.h). Sums of all splits of wide heads are
-// in shared memory, too.
+// Keys and values each have a ring of slots. Queries have one or two buffers, with one slot for
+// each warpgroup. A slot is a block of 64 rows (wgmma_attention.h). For wide heads, the totals over
+// all splits are in shared memory, too.
 template <int kColumns, int kQueryBuffers>
 struct AttentionShape {
   static constexpr int kDim = kColumns, kBuffers = kQueryBuffers, kPanels = kDim / 64;
@@ -100,7 +100,7 @@ struct AttentionShape {
   __device__ SharedAddress keys_empty(int slot) const { return barrier(kKeySlots + slot); }
   __device__ SharedAddress values_full(int slot) const { return barrier(2 * kKeySlots + slot); }
   __device__ SharedAddress values_empty(int slot) const { return values_full(kValueSlots + slot); }
-  // Masked blocks of values, in turn, before they are cleaned.
+  // Full when the next masked block of values has arrived and is not cleaned yet.
   __device__ SharedAddress values_raw(int number) const {
     return values_full(2 * kValueSlots + number);
   }
@@ -113,7 +113,7 @@ struct AttentionShape {
   __device__ AttentionUnit& unit(int buffer) const {
     return reinterpret_cast<AttentionUnit*>(shared_bytes(begin + kUnitsAt))[buffer];
   }
-  // The keys of a masked block whose values are not finite: a bit each.
+  // One bit for each key of a masked block: set if a value of the key was not finite.
   __device__ uint32_t (&nan_keys(int slot) const)[2] {
     return reinterpret_cast<uint32_t(*)[2]>(shared_bytes(begin + kNanAt))[slot];
   }

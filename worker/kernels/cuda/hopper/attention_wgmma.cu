@@ -4,7 +4,7 @@
 //
 // A block of threads has two warpgroups that multiply and one that prepares their operands: one
 // warp starts the copies of keys and values, one cleans values of masked blocks, two write queries.
-// It computes one unit (attention_units.h) after another.
+// A block computes one unit (attention_units.h) after another.
 #include "worker/kernels/cuda/attention/attention_mma.h"
 #include "worker/kernels/cuda/hopper/attention_operands.h"
 #include "worker/kernels/cuda/hopper/attention_softmax.h"
@@ -17,12 +17,12 @@ using device::AttentionWork;
 
 namespace {
 
-// A warpgroup that multiplies: it has 64 pairs of each unit. While a block's values are multiplied,
-// the next block's scores become probabilities.
+// A warpgroup that multiplies, for 64 pairs of each unit. While it multiplies one block's values,
+// it turns the next block's scores into probabilities.
 template <typename Shape>
 class AttentionGroup {
  public:
-  // `thread` is its number among threads that multiply.
+  // `thread` is this thread's number among the threads that multiply.
   __device__ AttentionGroup(const WgmmaAttention& params, const Shape& shared, int thread)
       : params_(params),
         shared_(shared),
@@ -87,7 +87,7 @@ class AttentionGroup {
     }
     wgmma_commit();
   }
-  // Starts to add the next values times their probabilities to the sums, or to zeros.
+  // Starts to add the next values times their probabilities to the sums (to zeros unless `keep`).
   __device__ void start_values(float (&sums)[kSums], const ProbabilityWords& words,
                                int keep) const {
     const uint64_t value = turned_descriptor(shared_.values(values_.stage));
@@ -107,7 +107,8 @@ class AttentionGroup {
     if (lane_ == 0) barrier_arrive_here(shared_.keys_empty(keys_.stage));
     keys_.advance();
   }
-  // `block` is that of the values: pairs that see one that is not finite get NaN.
+  // Ends the use of the values of `block`. A pair that sees a key whose values were not finite gets
+  // NaN.
   __device__ void release_values(const AttentionUnit& unit, int block, const Seen& seen,
                                  Softmax (&before)[2]) {
     if (unit.is_divided(block)) {
@@ -140,7 +141,7 @@ class AttentionGroup {
     return reinterpret_cast<float*>(shared_bytes(at)) +
            (number * kWarpgroup + warp_ * kWarp + lane_) * 4;
   }
-  // Four totals; zeros if there are none.
+  // Four of this thread's totals; zeros if there are none yet.
   __device__ Words4 shared_totals(int number, const Numbers& at) const {
     return at.has_totals ? *reinterpret_cast<const Words4*>(totals_at(number)) : Words4{};
   }
@@ -204,7 +205,7 @@ class AttentionGroup {
     }
   }
 
-  // One unit, whose queries are there.
+  // Computes one unit, whose queries are in shared memory.
   __device__ void attend() {
     const AttentionUnit unit = uniform_unit();
     const Pair pairs[2] = {pair(unit, 0), pair(unit, 1)};
@@ -232,7 +233,7 @@ class AttentionGroup {
     finish(unit, merge, at);
   }
 
-  // Scores of a block of keys, and the values of the block before it. ptxas serializes all products
+  // Multiplies a block's keys, and the values of the block before it. ptxas serializes all products
   // if an instruction defines their registers between the first pin() and the wait.
   __device__ void attend_block(const AttentionUnit& unit, int block, const Seen& seen,
                                Numbers& at) {
@@ -257,7 +258,7 @@ class AttentionGroup {
     update_softmax(at.scores, params_.attrs.scale, at.now, at.shrink, next);
     compute_here(at.now[0].total + at.now[1].total);
     wgmma_wait<0>();
-    pin_words(at.words);  // Products read them until here.
+    pin_words(at.words);  // Products may read the words until here.
     pin(at.sums);
     release_values(unit, block - 1, seen, at.all);
     if (begins) {
@@ -272,7 +273,8 @@ class AttentionGroup {
     }
   }
 
-  // The unit, the same in all lanes: the compiler sees it, and needs fewer registers.
+  // The unit, read in a way that shows the compiler that all lanes have the same numbers. The
+  // compiler then needs fewer registers.
   __device__ AttentionUnit uniform_unit() const {
     const AttentionUnit& unit = shared_.unit(queries_.stage);
     return {.rows = from_lane(unit.rows, 0),
@@ -307,7 +309,8 @@ class BlockCopies {
         tokens_(static_cast<int>(params.state.page_tokens)),
         lane_(static_cast<int>(threadIdx.x % kWarp)) {}
 
-  // Keys are one block ahead of values, page numbers one more.
+  // Copies of keys are one block ahead of copies of values. Page numbers are read one more block
+  // ahead.
   __device__ void bring(const AttentionUnit& unit, const int32_t* pages) {
     const int begin = unit.begin(), end = unit.end();
     int page = page_of(unit, pages, begin), next = page_of(unit, pages, begin + 1);
@@ -347,7 +350,7 @@ class BlockCopies {
     copy(unit, page, 0, shared_.keys(keys_.stage), shared_.keys_full(keys_.stage));
     keys_.advance();
   }
-  // Values of a masked block are cleaned before they are full.
+  // The values of a masked block are cleaned before they count as full.
   __device__ void bring_values(const AttentionUnit& unit, int page, int block) {
     const bool masked = unit.is_masked(block);
     barrier_wait(shared_.values_empty(values_.stage), values_.parity ^ 1);
@@ -400,8 +403,8 @@ __device__ void prepare(const Shape& shared) {
 }
 
 // Calls f(unit, pages) for each unit of the running block, in one order. Late tiles see the most
-// keys: they come first. Every second round goes through the blocks in the other direction, so that
-// each block gets long and short units.
+// keys, so they come first. Every second round assigns units to blocks of threads in the opposite
+// order, so that each block gets long and short units.
 template <typename F>
 __device__ void for_each_unit(const TiledAttention& params, const HeadLists& lists, const F& f) {
   const auto kv_heads = static_cast<int>(params.attrs.kv_heads);

@@ -13,7 +13,8 @@ bool takes_wgmma(const KernelArgs& args);
 // Whether there are enough rows for wgmma.
 bool is_prompt(const KernelArgs& args);
 
-// Like attend_mma() by rows. The first one calls attend_mma() for other operands.
+// Like attend_mma() with by_rows. attend_wgmma() calls attend_mma() for operands or steps that do
+// not suit wgmma; attend_wgmma_by() needs operands for which takes_wgmma() is true.
 const char* attend_wgmma(const KernelArgs& args);
 const char* attend_wgmma_by(device::AttentionWork work, const KernelArgs& args);
 

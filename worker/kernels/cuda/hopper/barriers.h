@@ -30,7 +30,7 @@ __device__ inline void publish_barriers() {
 #endif
 }
 
-// Arrives, and makes the phase wait for this many bytes of copies, too.
+// Arrives. The phase then also waits until copies have written this many bytes.
 __device__ inline void barrier_expect(SharedAddress barrier, int bytes) {
 #ifdef __CUDACC__
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
@@ -61,15 +61,16 @@ __device__ inline void barrier_arrive(SharedAddress barrier, int block) {
 #endif
 }
 
-// Copies and products that begin after a barrier_arrive_here() that follows see what this thread
-// wrote to shared memory.
+// Makes this thread's writes to shared memory visible to copies and products. Call it before the
+// barrier_arrive_here() after which they begin.
 __device__ inline void publish_writes() {
 #ifdef __CUDACC__
   asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
 #endif
 }
 
-// Arrives at a barrier of this block; hands over what this thread wrote.
+// Arrives at a barrier of this block. Threads that wait for the phase then see what this thread
+// wrote.
 __device__ inline void barrier_arrive_here(SharedAddress barrier) {
 #ifdef __CUDACC__
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");

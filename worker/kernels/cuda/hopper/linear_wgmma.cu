@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear of linear_mma.cu, with its bits and its packed weights, by wgmma for many rows.
+// The linear of linear_mma.cu for many rows, by wgmma, with the same bits and the same packed
+// weights.
 //
 // A step of linear_mma.cu takes four of every eight neighbouring columns (fragments.h). wgmma takes
 // 16 neighbours from rows of shared memory. So x is first copied with its columns in the order of

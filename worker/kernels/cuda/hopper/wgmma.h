@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of a warpgroup on tensor cores of compute capability 9.0, wgmma.mma_async.m64nNk16: 64
-// rows of A times kRows rows of B. Each warp has 16 rows of A in registers, as for multiply_add();
-// B is in shared memory. All threads of four warps call its functions together. Emulated over the
-// shim.
+// A warpgroup's matrix products on tensor cores of compute capability 9.0, by the instruction
+// wgmma.mma_async.m64nNk16: 64 rows of A times kRows rows of B. Each warp has 16 rows of A in
+// registers, as for multiply_add(); B is in shared memory. All threads of four warps call its
+// functions together. Emulated over the shim.
 //
 // A lane 4g + t has sums d: number 4j + 2h + i is that of the warp's row 8h + g and B's row
 // 8j + 2t + i. A sum's bits are those of multiply_add() for the same step. B consists of rows of
@@ -17,8 +17,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// The descriptor of rows of B that begin at an address. For each next step of 16 numbers the caller
-// adds 2 to it.
+// The descriptor of the rows of B that begin at this address. For each further step of 16 numbers,
+// the caller adds 2 to the descriptor.
 __device__ inline uint64_t rows_descriptor(SharedAddress address) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kStride = uint64_t{1024 >> 4} << 32;
   constexpr uint64_t kUnused = uint64_t{1} << 16;  // The stride that only wider tiles use.
@@ -41,7 +41,7 @@ __device__ inline void wgmma_commit() {
 #endif
 }
 
-// Waits until at most the latest kUnderWay groups are unfinished.
+// Waits until all groups have ended except, at most, the latest kUnderWay.
 template <int kUnderWay>
 __device__ inline void wgmma_wait() {
 #ifdef __CUDACC__
@@ -51,7 +51,7 @@ __device__ inline void wgmma_wait() {
 #endif
 }
 
-// Keeps the compiler from moving the sums' uses over this point.
+// Keeps the compiler from moving uses of the sums across this point.
 template <int kSums>
 __device__ inline void pin(float (&sums)[kSums]) {
 #ifdef __CUDACC__

@@ -4,7 +4,8 @@
 //
 // A block of 64 rows is stored in shared memory as panels of 64 columns: a panel is 64 rows of 128
 // bytes, swizzled as in wgmma.h, 8 KiB. Queries times keys: A and B are rows. Probabilities times
-// values: A is in registers; B is turned, since a step takes 16 rows of values, not 16 columns.
+// values: A is in registers; B is turned (transposed), since a step takes 16 rows of values, not 16
+// columns.
 #pragma once
 
 #include "worker/kernels/cuda/hopper/wgmma.h"
@@ -23,8 +24,8 @@ __device__ constexpr int columns_step(int step) {
   return step / 4 * (kPanelBytes >> 4) + step % 4 * 2;
 }
 
-// The descriptor of 16 rows of turned B: eight more rows are 1024 bytes further, 64 more columns a
-// panel. For each next 16 rows the caller adds kRowsStep.
+// The descriptor of 16 rows of turned B: eight more rows are 1024 bytes further, and 64 more
+// columns are one panel further. For each next 16 rows the caller adds kRowsStep.
 inline constexpr int kRowsStep = 16 * 128 >> 4;
 __device__ inline uint64_t turned_descriptor(SharedAddress address) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kEightRows = uint64_t{1024 >> 4} << 32;
@@ -42,7 +43,7 @@ __device__ inline void pin_words(uint32_t (&words)[kCount][4]) {
 #endif
 }
 
-// The word in another register than `word`, which a product may still read.
+// A copy of `word` in another register, since a product may still read the register of `word`.
 __device__ inline uint32_t in_new_register(uint32_t word) {
 #ifdef __CUDACC__
   uint32_t copy;
@@ -53,8 +54,8 @@ __device__ inline uint32_t in_new_register(uint32_t word) {
 #endif
 }
 
-// `sum` is computed before this call: it is never negative, but the compiler does not know it.
-// Otherwise ptxas moves the computation after the next wait.
+// Forces `sum` to be computed before this call; otherwise ptxas moves the computation after the
+// next wait. The sum is never negative, but the compiler does not know that.
 __device__ inline void compute_here(float sum) {
 #ifdef __CUDACC__
   if (__any_sync(kAllLanes, sum < 0)) __trap();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each route's row times its expert's matrix: one block sorts routes by expert into tiles of rows
-// of one expert. On tensor cores the tiles' rows of x are then copied in that order, and rounded if
-// weights are codes. A block multiplies stripes of the expert's weights by a tile as linear_mma.cu
-// does, so a row has the bits that linear gives that row alone. float32 is computed as in
-// linear.cu, with one accumulator per output over k in order. A route whose id is out of range has
-// no row.
+// expert_linear: each route's row times its expert's matrix. One block of threads sorts the routes
+// by expert, into tiles of rows of one expert. On tensor cores the tiles' rows of x are then copied
+// in that order, and rounded if weights are codes. A block multiplies stripes of the expert's
+// weights by a tile as linear_mma.cu does, so a row has the bits that linear gives that row alone.
+// float32 is computed as in linear.cu, with one accumulator per output over k in order. A route
+// whose id is out of range has no row.
 #include "worker/kernels/cuda/linear/linear_stream.h"
 #include "worker/kernels/cuda/linear/matrix.h"
 #include "worker/kernels/cuda/sizes.h"

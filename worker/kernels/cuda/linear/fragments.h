@@ -41,8 +41,9 @@ constexpr FragmentPlace fragment_place(int64_t row, int64_t col) {
           .half = k % 2};
 }
 
-// After a unit's numbers or codes its scales are stored, then its minima, each [row % 8][row /
-// 8][group of 32]; kQ8C has one scale per row, before the stripe's first unit.
+// A unit stores its numbers or codes, then its scales, then its minima. Scales and minima have the
+// order [row % 8][row / 8][group of 32]. kQ8C has one scale per row instead, before the stripe's
+// first unit.
 template <DType kWeight>
 struct FragmentBytes {
   static constexpr Quantization kKind = quantization(kWeight).value_or(Quantization{.bits = 16});
@@ -71,8 +72,8 @@ void pack_paired_fragments(const PackArgs& args);
 // Rows of x are read eight numbers at a time, from multiples of 16 bytes. Rows of float32, and rows
 // that are not aligned to 16 bytes, are copied into scratch as rows of this many 16-bit numbers.
 constexpr int64_t copied_stride(int64_t depth) { return (depth + 7) / 8 * 8; }
-// A ScratchBytesFn. If rows are parts of wider rows it counts a copy of them, though a call whose
-// rows have aligned addresses makes no copy.
+// A ScratchBytesFn. If rows are parts of wider rows, it counts a copy of them, although a call
+// whose rows are aligned makes no copy.
 int64_t mma_scratch_bytes(const KernelArgs& largest, int threads);
 // The same for wgmma, which copies x as whole units.
 int64_t wgmma_scratch_bytes(const KernelArgs& largest, int threads);

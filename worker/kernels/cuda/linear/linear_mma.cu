@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[r][n] = sum over k of x[r][k] * weight[n][k] (+ bias[n]) on tensor cores, for weights of 16
-// bits or codes; weights are A, rows of x are B, so that few rows waste little. Every kernel adds
-// an output's products in the order of fragments.h: the number of rows, of columns and of ranks
-// changes no bit. gated_linear has a function, and its weights are in pairs: it stores
-// function(first sum) * second sum for each pair (linear_product.h). Rows of float32 that are
-// multiplied by codes are first rounded to bfloat16, into scratch.
+// bits or codes. Weights are A and rows of x are B, so that a product of few rows wastes little.
+// Every kernel adds an output's products in the order of fragments.h: the number of rows, of
+// columns and of ranks changes no bit. The weights of gated_linear are in pairs: for each pair it
+// stores function(first sum) * second sum (linear_product.h). Rows of float32 that are multiplied
+// by codes are first rounded to bfloat16, into scratch.
 #include "worker/kernels/cuda/linear/linear_mma.h"
 #include "worker/kernels/cuda/linear/linear_stream.h"
 #include "worker/kernels/cuda/linear/linear_tile.h"

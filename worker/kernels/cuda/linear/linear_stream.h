@@ -33,7 +33,8 @@ struct Partials {
   }
 };
 
-// The place of one sum of the block: its row of x, and the weight's rows.
+// The place of one sum of the block: its row of x, and its row of the weight, which stripe, number
+// and group give.
 template <int kTiles>
 struct SumPlace {
   int number;  // The sum's number in C (mma.h).

@@ -8,10 +8,11 @@
 namespace lockstep::device {
 namespace {
 
-// The weights of one unit: `rows` and `cols` of it exist, all other numbers stay zero.
+// One unit of weights. The matrix has only `rows` and `cols` of it; the unit's other numbers stay
+// zero.
 struct Unit {
   uint8_t* bytes;
-  int64_t first_row;  // In the arguments' source.
+  int64_t first_row;  // In PackArgs::source.
   int64_t rows;
   int64_t first_col;
   int64_t cols;

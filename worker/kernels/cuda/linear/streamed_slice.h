@@ -19,7 +19,7 @@ struct StreamedSlice {
   static constexpr int kHalvesAhead = kTiles <= 2 ? 4 : 2;
   static_assert(2 * kAhead % kHalvesAhead == 0);
   const std::byte* stripes[kStripes];
-  const uint16_t* x;  // At this lane's row and column of the first tile's first half.
+  const uint16_t* x;  // The place of this lane's row and first column.
   int64_t x_tile;     // Numbers from one tile to the next.
   int rows;           // Rows of x from this lane's row on.
   int cols;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// head_linear: each head's columns of a row times the head's matrix, an output column per thread,
-// with the CPU's bits. If the matrix is [in, out], one sum over the columns of x; if it is [out,
-// in], sixteen sums, which are then added in pairs (8 apart, then 4, 2 and 1). head_dot: each
+// head_linear: each head's columns of a row times the head's matrix, with one thread per output
+// column and the CPU's bits. If the matrix is [in, out], one sum over the columns of x; if it is
+// [out, in], sixteen sums, which are then added in pairs (8 apart, then 4, 2 and 1). head_dot: each
 // head's sum of x * y * weight, in the same way from sixteen sums, times v. join_heads,
 // expand_heads: copies.
 #include "worker/kernels/cuda/scalar.h"

@@ -10,8 +10,8 @@ namespace lockstep::LOCKSTEP_TARGET {
 // The bits depend on the number of threads that add, so that number depends on the width alone.
 constexpr int norm_threads(int64_t width) { return width <= 256 ? kWarp : 256; }
 
-// Columns [begin, begin + width) of out's row are from / sqrt(mean of from^2 + eps) * factor;
-// `factor` may be null. All threads of the block call this function. There must be at least
+// Sets columns [begin, begin + width) of a row of `out` to from / sqrt(mean of from^2 + eps) *
+// factor; `factor` may be null. All threads of the block call this function. There must be at least
 // norm_threads(width) threads; threads beyond these add nothing.
 __device__ inline void norm_row(const float* from, const float* factor, int64_t width, float eps,
                                 const TensorView& out, int64_t row, int64_t begin) {

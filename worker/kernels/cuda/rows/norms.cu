@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x / sqrt(mean of x^2 + eps) * weight over a row (rms_norm), or over x + y, which is also an
-// output (add_norm); y = (x - mean) / sqrt(mean of (x - mean)^2 + eps) * weight (+ bias) over a row
-// (layer_norm); either of them over each head of a row (head_norm). One block per row or head; its
-// threads' sums are added in an order that depends on the width alone.
+// rms_norm: out = x / sqrt(mean of x^2 + eps) * weight, over a row. add_norm: the same with x + y
+// in place of x; the sum is also an output. layer_norm: out = (x - mean) / sqrt(mean of (x -
+// mean)^2 + eps) * weight (+ bias), over a row. head_norm: rms_norm or layer_norm over each head of
+// a row. There is one block per row or head, and its threads' sums are added in an order that
+// depends on the width alone.
 // A thread loads all its columns at once and keeps them in registers, so a row is read once. Rows
 // with too many columns are read again, chunk by chunk.
 #include "worker/kernels/cuda/rows/norm_row.h"
@@ -55,8 +56,9 @@ struct Columns {
   }
 };
 
-// Columns [blockIdx.y * width, + width) of row blockIdx.x, with own_part() of the weight. If there
-// is an addend, x + addend is also stored in `total`; every thread reads back only what it wrote.
+// Computes columns [blockIdx.y * width, (blockIdx.y + 1) * width) of row blockIdx.x, with
+// own_part() of the weight. If there is an addend, x + addend is also stored in `total`; every
+// thread reads back only what it wrote.
 template <int kThreads, int kEach>
 __global__ void __launch_bounds__(kThreads)
     norm_kernel(TensorView x, TensorView addend, TensorView total, TensorView weight,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[r] = cos | sin of inv_freq[i] * position of r, times factor; inv_freq depends on the
-// sequence's rope_length. The angle is a product rounded to float32, as in transformers; cos and
-// sin are those of the rounded angle. The bits are the CPU's.
+// out[r] = the cosines, then the sines, of inv_freq[i] * (position of r), all times factor;
+// inv_freq depends on the sequence's rope_length. The angle is a product rounded to float32, as in
+// transformers; cos and sin are those of the rounded angle. The bits are the CPU's.
 #include "base/numbers/exact.h"
 #include "worker/kernels/cuda/scalar.h"
 

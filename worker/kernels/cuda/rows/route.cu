@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// route: a block per row; its threads compute scores, one of them sums and chooses
-// (choose_experts.h). combine: the weighted sum of a token's routes, in their order. The bits are
-// the CPU's.
+// route: there is one block per row. Its threads compute the scores; then one thread computes the
+// sums and chooses the experts (choose_experts.h). combine: the weighted sum of a token's routes,
+// in their order. The bits are the CPU's.
 #include "worker/kernels/choose_experts.h"
 #include "worker/kernels/cuda/scalar.h"
 

@@ -87,8 +87,9 @@ RowsOfA rows_of_a(const uint32_t (&a)[4], const Format& format) {
   return all;
 }
 
-// Sixteen numbers of an operand in a tile's swizzled memory, number k of which is at offset_of(k),
-// in the order in which rows_of_a() has A's: a lane's four are 2t, 2t + 1, 2t + 8 and 2t + 9.
+// Reads sixteen numbers of an operand from a tile's swizzled memory. Number k is at offset_of(k).
+// They are stored in the order of rows_of_a(), in which lane t's four numbers, 2t, 2t + 1, 2t + 8
+// and 2t + 9, are neighbours.
 template <typename OffsetOf>
 StepFactors factors_at(const std::byte* shared, const OffsetOf& offset_of, const Format& format) {
   StepFactors factors;

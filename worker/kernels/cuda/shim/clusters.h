@@ -13,7 +13,7 @@ namespace lockstep::shim {
 
 using Work = std::function<void()>;
 
-// Each `cluster` neighbouring blocks run together. Otherwise like run().
+// Like run(), but every `cluster` neighbouring blocks run together.
 void run_clusters(int64_t blocks, int cluster, int threads, int64_t shared_bytes, Body body);
 int block_in_cluster();  // The running thread's.
 int blocks_in_cluster();
@@ -28,7 +28,7 @@ struct Condition {
 };
 void wait_until(Condition condition);
 
-// With kAscending the work is done when no thread can run, with kDescending at once.
+// With kAscending the work is done when no thread can run; with kDescending it is done at once.
 void do_late(Work work);
 
 // A product that the running thread begins: with kAscending it is computed at once, with
@@ -61,16 +61,16 @@ void load_tile(uint32_t to, const TensorMap& map, int col, int row, uint32_t bar
                unsigned mask);
 
 // sums = A * B (+ sums if `keep`) for the running warp's 16 rows of A, in registers as for
-// multiply_add(), and `rows` rows of B in shared memory, 16 numbers of each row. `descriptor` is
-// that of B. Number 4j + 2h + i of the sums is that of row 8h + lane / 4 and B's row 8j + 2 * (lane
-// % 4) + i.
+// multiply_add(), and `rows` rows of B in shared memory, 16 numbers of each row. `descriptor`
+// describes B. Number 4j + 2h + i of the sums is that of row 8h + lane / 4 and B's row 8j + 2 *
+// (lane % 4) + i.
 void multiply_rows(float* sums, int rows, const uint32_t (&a)[4], uint64_t descriptor, bool keep,
                    const Format& format);
 // The same, with A in shared memory, too: `a` is the descriptor of the warpgroup's 64 rows of A.
 void multiply_shared_rows(float* sums, int rows, uint64_t a, uint64_t b, bool keep,
                           const Format& format);
-// The same for turned B: 16 rows, `cols` numbers of each in panels of 64. The descriptor has the
-// distances of eight rows and of a panel.
+// The same for turned (transposed) B: 16 rows, `cols` numbers of each in panels of 64. The
+// descriptor has the distances of eight rows and of a panel.
 void multiply_turned(float* sums, int cols, const uint32_t (&a)[4], uint64_t descriptor, bool keep,
                      const Format& format);
 

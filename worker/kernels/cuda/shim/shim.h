@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's names for code that runs on the CPU, so that tests can run kernels without a GPU: a
 // block's threads are fibers, switched where they wait for each other; blocks run one after
-// another. Host threads run their own kernels at the same time. For x86-64, and only what our
-// kernels use.
+// another. Several host threads may run kernels of their own at the same time. The shim is for
+// x86-64, and has only what our kernels use.
 #pragma once
 
 #include <bit>
