@@ -19,8 +19,8 @@ inline constexpr int64_t kMaxCollectiveTimeoutMs = int64_t{24} * 60 * 60 * 1000;
 // Checks what loading weights and counting pages need: the program, then the memory limits.
 absl::Status check_load(const cluster::Assignment& assignment);
 
-// Checks the program first, since its rank is an index into the other fields; then every number;
-// then that ranks of different hosts can connect. Errors are kInvalidArgument or
+// First checks the program, because its rank is an index into the other fields. Then checks every
+// number, and that ranks of different hosts can connect. Errors are kInvalidArgument or
 // kFailedPrecondition, with one line of text.
 absl::Status check_assignment(const cluster::Assignment& assignment);
 
@@ -37,15 +37,15 @@ int ranks_here(const cluster::Assignment& assignment);
 // which may be null.
 absl::StatusOr<WeightSource> open_source(const cluster::Assignment& assignment, Progress* progress);
 
-// The SHA-256 of WeightSource::stamp() as 64 hexadecimal digits. Two stamps are equal if this
-// process would read the same weights again.
+// The SHA-256 of WeightSource::stamp() as 64 hexadecimal digits. If two stamps are equal, this
+// process reads the same weights from both sources.
 absl::StatusOr<std::string> source_stamp(const WeightSource& source);
 
 // Identifies the source of weights at the time when they are loaded. Each field is the SHA-256 of
 // the text that WeightSource's function of the same name returns, as 64 hexadecimal digits.
 struct SourceMark {
   std::string stamp;       // See source_stamp().
-  std::string contents;    // Equal if two processes read the same weights, on any hosts.
+  std::string contents;    // Equal for two processes, on any hosts, that read the same weights.
   std::string written_at;  // The files' modification times; copies may keep them.
 };
 // Reports to `progress`, which may be null.

@@ -32,7 +32,7 @@ std::string count_text(const Gpus& gpus) {
 
 absl::Status check_gpu(const std::string& wanted, int index, const Gpus& gpus) {
   if (index >= static_cast<int>(gpus.devices.size())) {
-    return failed_precondition("--device {}: GPUs are numbered from 0, {} here", wanted,
+    return failed_precondition("--device {}: GPUs are numbered from 0, and {} here", wanted,
                                count_text(gpus));
   }
   const CudaDeviceInfo& gpu = gpus.devices[index];

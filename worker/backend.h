@@ -38,8 +38,8 @@ struct Backend {
 
 // The CPU that this process runs on.
 Backend cpu_backend(Isa isa = best_isa());
-// "cpu", or "cuda:N", the N-th GPU that this process may see. `fast`: the back end computes in the
-// fast numeric class, which CPUs do not have.
+// `device` is "cpu" or "cuda:N". GPUs are numbered from 0 among those that this process may see.
+// `fast`: the back end computes in the fast numeric class, which CPUs do not have.
 absl::StatusOr<Backend> open_backend(const std::string& device, bool fast = false);
 // kInvalidArgument if `fast` and one of the devices is a CPU. Names are as for open_backend().
 absl::Status check_class(std::span<const std::string> devices, bool fast);
@@ -54,9 +54,10 @@ struct Gpus {
 };
 Gpus find_gpus();
 
-// Devices for open_backend(), one for each of `workers` workers on one host, from a user's choice:
-// "cpu"; "cuda", a GPU for each; "cuda:N", one GPU for all; "auto", "cuda" if there are enough
-// GPUs, else "cpu". Errors, kInvalidArgument or kFailedPrecondition, name the choice and the GPUs.
+// Returns devices for open_backend(), one for each of `workers` workers on one host. `wanted` is
+// the user's choice: "cpu"; "cuda" (a GPU for each worker); "cuda:N" (one GPU for all workers);
+// "auto" (like "cuda" if there are enough GPUs, else "cpu"). Errors, kInvalidArgument or
+// kFailedPrecondition, name the choice and the GPUs.
 absl::StatusOr<std::vector<std::string>> devices_of_workers(const std::string& wanted, int workers,
                                                             const Gpus& gpus);
 

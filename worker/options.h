@@ -47,7 +47,8 @@ struct WorkerProcessOptions {
   double read_rate = 0;           // The measured bytes per second; 0: not measured.
   DataPort* data_port = nullptr;  // Outlives the session. Null: other hosts cannot connect.
   std::stop_token stop = {};      // Ends the worker between two steps.
-  // Called when SessionCore::ready() changes, by any thread, never by two at once. Null: unused.
+  // Called when SessionCore::ready() changes, by any thread, but never by two threads at once.
+  // Null: unused.
   std::function<void(bool ready)> on_ready = nullptr;
 
   std::vector<int> processor_ids() const {

@@ -43,10 +43,10 @@ struct WorkerOptions {
   PackedCacheOptions weight_cache = {};  // Only for CPUs; GPUs pack what they load each time.
   // The device's free bytes before any rank on it began to load; 0: the worker asks the device.
   int64_t memory_free_bytes = 0;
-  // Weights of an earlier program; what the new program can reuse is not read again. They are freed
-  // after the worker has loaded. They are freed before it loads if they have another source, if
-  // they are on a GPU, or if there is no memory for the old and the new weights together. Null:
-  // there are none.
+  // Weights of an earlier program; what the new program can reuse is not read again. The worker
+  // frees them after it has loaded. It frees them before it loads if they have another source, if
+  // they are on a GPU, or if old and new weights together do not fit in memory. Null: there are
+  // none.
   std::unique_ptr<RetainedWeights>* retained = nullptr;
 };
 

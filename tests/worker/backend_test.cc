@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Gpus gpus(std::vector<int> majors) {
+Gpus gpus(const std::vector<int>& majors) {
   Gpus found;
   if (majors.empty()) found.problem = "no NVIDIA driver is loaded";
   for (const int major : majors) {
@@ -49,7 +49,7 @@ TEST(DevicesOfWorkersTest, AnErrorSaysWhatIsMissing) {
             "--device cuda: 3 workers need one GPU each, there is 1: use --workers 1, or --device "
             "cuda:0 to share one");
   EXPECT_EQ(error("cuda:2", 1, gpus({8, 8})),
-            "--device cuda:2: GPUs are numbered from 0, there are 2 here");
+            "--device cuda:2: GPUs are numbered from 0, and there are 2 here");
   EXPECT_THAT(error("cuda", 1, gpus({7})), HasSubstr("must be 8.0 or more, found 7.0"));
   for (const char* wrong : {"gpu", "cuda:", "cuda:x", "cuda:-1", ""}) {
     EXPECT_THAT(error(wrong, 1, gpus({8})), HasSubstr("must be auto, cpu, cuda or cuda:N"));

@@ -46,14 +46,14 @@ class Collective {
   virtual int ranks() const = 0;
 
   // data[i] = the sum over ranks of data[i], with the same bits on every rank. Ranks or devices
-  // that share memory add in rank order 0, 1, 2, ...: the reduce strategy's promise of bits depends
-  // on this order. NCCL has its own order, the same every time for the same ranks and sizes. If all
-  // addends but one are -0.0 the order does not matter. `data` has rows of `cols` floats, `stride`
-  // floats apart.
+  // that share memory add in rank order 0, 1, 2, ... Under the reduce strategy, this order makes
+  // bits the same at every start. NCCL has an order of its own, which is always the same for the
+  // same ranks and sizes. If all addends but one are -0.0, the order does not matter. `data` has
+  // rows of `cols` floats, `stride` floats apart.
   virtual absl::Status all_reduce(float* data, int64_t rows, int64_t cols, int64_t stride) = 0;
   // Does the all_reduce of args.in[1] and then the kernel add_norm with `args`, in one operation
-  // and with the same bits. False on all ranks: nothing was done, because the two cannot be
-  // combined here.
+  // and with the same bits. If the two cannot be combined here, does nothing and returns false on
+  // all ranks.
   virtual absl::StatusOr<bool> reduce_add_norm(const KernelArgs& /*args*/) { return false; }
   // If `out` is in shared(), at the same offset on every rank, a rank moves only its own part
   // there, or nothing if that part is there already. The call ends when all ranks have entered it.
@@ -65,17 +65,17 @@ class Collective {
   // finish() waits for all queued work, kernels included. It is called once per step, after the
   // last collective.
   virtual absl::Status finish() { return absl::OkStatus(); }
-  // True if all_reduce, and all_gather with at most `gather_bytes` per rank, only queue work, and
-  // always the same work for the same arguments. A device may capture that work and replay it
-  // without calls. All ranks return the same.
+  // True if all_reduce, and all_gather with at most `gather_bytes` per rank, only queue work, which
+  // is always the same for the same arguments. A device may then capture the work, and replay it
+  // without these calls. All ranks return the same.
   virtual bool can_be_captured(int64_t /*gather_bytes*/) const { return false; }
 
   // Ends all running and later collectives with kAborted, on all ranks that can be reached. Any
   // thread may call it; it never blocks.
   virtual void abort() = 0;
 
-  // The nanoseconds, since the start, that this rank has spent waiting for its peers (wait_ns), and
-  // moving bytes itself (transfer_ns).
+  // The nanoseconds that this rank has spent since the start: in waiting for its peers (wait_ns),
+  // and in moving bytes itself (transfer_ns).
   struct Waited {
     int64_t wait_ns = 0;
     int64_t transfer_ns = 0;

@@ -33,7 +33,7 @@ class Dialler {
   // Makes progress without waiting. Returns the connection when both ranks have agreed on it; until
   // then, null.
   std::unique_ptr<DataChannel> step(Clock::time_point now);
-  // The time since which every try has failed; unset: the last try could send its hello.
+  // The time since which no try could send its hello; unset: the last try could.
   std::optional<Clock::time_point> failing_since() const { return failing_since_; }
   const std::string& problem() const { return problem_; }
 
@@ -55,7 +55,7 @@ class Dialler {
   const std::string address_;
   State state_ = State::kPause;
   Clock::time_point next_{};     // kPause: when to try again.
-  Clock::time_point started_{};  // Else: when this try began.
+  Clock::time_point started_{};  // Other states: when this try began.
   FileDescriptor socket_;        // For kConnecting; later the channel owns it.
   std::unique_ptr<DataChannel> channel_;
   DataDialling handshake_;

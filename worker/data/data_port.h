@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The port where ranks of other hosts connect for the data of collectives. The port exists as long
 // as the worker's process. A process that connects is a stranger until it has proved that it knows
-// the epoch's key. The port uses nothing else that a stranger sends, and reads no byte that follows
-// the proof. With certificates the whole exchange is inside TLS (data_tls.h).
+// the epoch's key. From a stranger the port uses only the messages below, and it reads no byte that
+// follows the proof. With certificates the whole exchange is inside TLS (data_tls.h).
 //
 //   dialling rank                       listening rank
 //   DataHello (epoch, ranks, nonce) ->

@@ -17,8 +17,8 @@ namespace {
 // Lengths of the sequences: at the edges of blocks of 64 keys and of splits of 256.
 constexpr int64_t kLengths[] = {1, 17, 64, 65, 256, 257, 520};
 constexpr int64_t kRows = std::size(kLengths);
-// The prompts have as many rows as a step may have, up to a limit. The second one has few rows,
-// after a prefix that is in the pages.
+// The two prompts together have as many rows as a step may have, up to kMaxPromptRows. The second
+// prompt has few rows; the positions before them are already in the pages.
 constexpr int64_t kMaxPromptRows = 8192, kMinPromptRows = 64;
 constexpr int64_t kSecondRows = 37, kSecondLength = 530;
 constexpr int64_t kTimedNs = 20'000'000;
@@ -26,7 +26,8 @@ constexpr int64_t kMaxTimed = 50;
 
 }  // namespace
 
-// One row of all sequences; of short ones; of the longest one alone; the prompts.
+// One row of every sequence; one row of each short sequence; one row of the longest sequence; the
+// two prompts.
 std::vector<AttentionTrials::Case> AttentionTrials::cases() const {
   std::vector<Case> cases = {{0, kRows}, {0, 5}, {kRows - 1, 1}};
   if (prompt_rows_ > 0) cases.push_back({kRows, prompt_rows_, true});

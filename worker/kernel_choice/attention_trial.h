@@ -30,8 +30,8 @@ class AttentionTrials {
   absl::Status run(const KernelEntry& kernel, Trial* trial);
 
  private:
-  // Neighbouring sequences, with their last rows: one of each, or those of two prompts. `first` is
-  // a sequence, `count` their rows.
+  // The last rows of neighbouring sequences, from sequence `first` on: one row of each, or the rows
+  // of the two prompts. `count` is the number of these rows.
   struct Case {
     int64_t first;
     int64_t count;
@@ -59,11 +59,11 @@ class AttentionTrials {
   const Op op_;
   const DType x_type_;
   const bool has_sinks_;
-  const int64_t prompt_rows_;  // Those of both prompts; 0: a step has too few.
+  const int64_t prompt_rows_;  // The rows of both prompts; 0: a step has too few.
   OperatorAttrs attrs_;
   StateView pages_;
   DeviceStep step_;
-  std::vector<int64_t> lengths_;  // Those of the sequences; the prompts are last.
+  std::vector<int64_t> lengths_;  // The sequences' lengths; the prompts are last.
   std::vector<std::vector<int32_t>> page_numbers_;
   DeviceMemory q_, k_, v_, table_, sinks_, out_, page_memory_, lists_, scratch_;
   std::vector<Bits> wanted_;  // One per case.

@@ -16,9 +16,9 @@ namespace lockstep {
 struct Bindings {
   // One per instruction; null for collectives and views.
   std::vector<const KernelEntry*> kernels;
-  // One per weight: the kernel that reads the weight, and whose pack() decides its layout. Null:
-  // plain float32 rows (norms and biases). Weights that no instruction reads are not `used` and not
-  // loaded.
+  // One per weight: the kernel that reads the weight. The kernel's pack() decides the weight's
+  // layout. Null: plain float32 rows (norms and biases). Weights that no instruction reads are not
+  // `used` and not loaded.
   std::vector<const KernelEntry*> packers;
   std::vector<bool> used;
   // One per state: the attention kernel that uses its pages; null if no instruction reads it.

@@ -10,9 +10,9 @@
 //
 //   plain kernel: K sums in order, each rounded by u of itself:      K * u * t * |w|
 //   any other order in float32:                                      the same
-//   tensor cores: a step adds 16 products to a sum and cuts off each of these 17 numbers by at most
-//   2^-23 of the largest. That one is at most t * |w_j|, where w_j is the part of w in the
-//   sum's slice. With n steps per slice, N = K / 16 in all, and Cauchy's inequality:
+//   tensor cores: a step adds 16 products to a sum, and cuts off at most 2^-23 of the largest of
+//   these 17 numbers from each of them. The largest is at most t * |w_j|, where w_j is the part of
+//   w in the sum's slice. With n steps per slice, N = K / 16 in all, and Cauchy's inequality:
 //       34 * u * t * (sum over slices of n |w_j|)  <=  34 * u * t * sqrt(n * N) * |w|
 //   slices, then the bias, are added in order:           (slices + 2) * u * (t * |w| + |bias|)
 //

@@ -94,8 +94,8 @@ std::vector<const KernelEntry*> candidates_of(const Program& program, const Back
   return kernels_for(program, backend, shape.op, shape.weight, shape.x);
 }
 
-// The kernel that gives the expected sums for both operators: linear's plain one. Every table has
-// it for the types that gated_linear takes.
+// The kernel that gives the expected sums for both operators: linear's plain kernel. Every table
+// has this kernel for the types that gated_linear takes.
 const KernelEntry& plain_linear(const Program& program, const Backend& backend,
                                 const LinearShape& shape) {
   const auto linears = kernels_for(program, backend, Op::kLinear, shape.weight, shape.x);

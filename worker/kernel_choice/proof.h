@@ -45,7 +45,7 @@ struct ProofOptions {
   int64_t (*now_ns)() = steady_now_ns;
   Progress* progress = nullptr;
   const std::atomic<bool>* cancelled = nullptr;
-  // Called before each trial. If a trial ends the process, it is then on record. May be null.
+  // Called before each trial, so that a trial that ends the process is on record. May be null.
   std::function<void(const Trial& next)> begins = nullptr;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file has one line with magic, version, key and checksum, then JSON. It is written under
-// another name and then renamed. A process that a kernel kills cannot report that. So the file
-// records the start of each trial, and the next process counts the trials that were started and not
-// ended. The kernel is refused after the second such trial: in the first one a user may have ended
-// the process.
+// another name and then renamed. A kernel may kill the process, which then cannot report it. So the
+// file records the start of each trial, and the next process counts the trials that were started
+// and not ended. A kernel is refused only after two such trials, because a user may have ended the
+// process during the first one.
 #include "worker/kernel_choice/proof_cache.h"
 
 #include <elf.h>

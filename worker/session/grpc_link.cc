@@ -39,9 +39,9 @@ std::string why_refused(const grpc::Status& status) {
   }
 }
 
-// The credentials have the last good contents of the files. They need no watcher, since each link
-// has its own channel and gets them again. A watcher of gRPC 1.51 would abort the process if a file
-// is empty.
+// The credentials have the last good contents of the files. No watcher of the files is needed,
+// since each link opens a channel of its own, with new credentials. A watcher of gRPC 1.51 would
+// abort the process if a file is empty.
 std::shared_ptr<grpc::ChannelCredentials> credentials_of(const DialOptions& dial) {
   if (dial.tls == nullptr) return grpc::InsecureChannelCredentials();
   using grpc::experimental::IdentityKeyCertPair;

@@ -291,8 +291,9 @@ bool has_room_beside(const cluster::Assignment& assignment, const Backend& backe
     bytes += matrix_bytes(dtype_of(weight.dtype()), weight.rows(), weight.cols());
   }
   const int64_t memory_free = free_bytes_of(*backend.device);
-  // Twice the bytes are required: buffers need memory, too, and peers that have loaded count what
-  // is left for KV pages while this rank still has both.
+  // Twice the bytes are required, for two reasons. Buffers need memory, too. And peers that have
+  // loaded count the memory left for KV pages while this rank still has the old and the new
+  // weights.
   return memory_free <= 0 || 2 * bytes <= memory_free / ranks_here(assignment);
 }
 

@@ -45,7 +45,7 @@ struct Work {
 struct WorkResult {
   absl::Status status = {};
   cluster::WorkerMessage reply = {};  // The core adds the epoch.
-  std::string stamp = {};             // kCheck: of the source; loads: of the weights in memory.
+  std::string stamp = {};             // kCheck: the source's; loads: that of the weights in memory.
   int64_t bytes_loaded = 0;           // kLoad: for the last LoadProgress; 0: none.
   absl::Status device = {};           // Not OK: the device failed for good.
 };

@@ -19,12 +19,12 @@ using session_action::FinishSending;
 using session_action::Run;
 using session_action::Send;
 
-// The maximum of messages that wait. The coordinator needs only two, a Start and the null step,
-// which it sends together: otherwise it waits for each answer.
+// The maximum number of waiting messages. The coordinator needs only two: it sends a Start and the
+// null step together, and otherwise waits for each answer.
 constexpr size_t kMaxQueued = 16;
 
-// The checkpoint or seed of the weights and how they are read: all that their stamp does not
-// include.
+// The checkpoint or the seed of the weights, and how they are read: everything about the weights
+// that their stamp does not include.
 std::string source_of(const cluster::Assignment& assignment) {
   return fmt::format("{}#{}#{}#{}", assignment.checkpoint(), assignment.random_weights(),
                      assignment.random_seed(), assignment.embedding_in_file());
@@ -115,7 +115,7 @@ bool SessionCore::preload_serves(const cluster::Assignment& assignment) const {
          preload.program().SerializeAsString() == assignment.program().SerializeAsString();
 }
 
-// Only a worker that runs no rank is sent a preload.
+// A worker that has a rank ignores a preload.
 void SessionCore::on_preload(uint64_t epoch, cluster::Assignment assignment) {
   if (phase_ != Phase::kOver) return;
   abort_running();

@@ -32,8 +32,8 @@ inline constexpr int64_t kHeartbeatMs = 250;
 inline constexpr int64_t kHangUpMs = 5000;
 // How long a stopped worker waits until the coordinator has read its Goodbye.
 inline constexpr int64_t kGoodbyeMs = 1000;
-// Heartbeat.progress of a rank that runs steps begins at this number: more than that of any rank
-// that still loads.
+// Heartbeat.progress of a rank that runs steps begins at this number, which is larger than the
+// progress of any rank that still loads.
 inline constexpr uint64_t kStepsProgress = uint64_t{1} << 48;
 
 // For one thread at a time. `now` is in milliseconds of a steady clock. After each event

@@ -28,8 +28,8 @@ namespace lockstep {
 // largest step.
 int64_t buffer_bytes(const program::Program& program, const Bindings& bindings, int threads);
 
-// The bytes and operations that each instruction needs at least, for a step with the rows of
-// `step`. A view costs nothing; a collective costs the bytes that it produces. Nothing is run.
+// The minimum bytes and operations of each instruction, for a step with the rows of `step`. A view
+// costs nothing; a collective costs the bytes that it produces. Nothing is run.
 std::vector<KernelCost> instruction_costs(const program::Program& program, const Bindings& bindings,
                                           const StepView& step);
 
@@ -71,7 +71,7 @@ class Executor {
   // the run `step.outputs` have the answers. An error comes from the first collective that failed,
   // from a kernel or from the device; values are then undefined. The operators that ran are
   // appended to `times`, which may be null; on a GPU these are the times of queueing. The values
-  // that `values` requests are appended to it; it may be null.
+  // that `values` requests are appended to `values`, which may be null.
   absl::Status run(StepView& step, std::vector<OperatorTime>* times = nullptr,
                    MadeValues* values = nullptr);
 
@@ -82,7 +82,7 @@ class Executor {
 
  private:
   enum class Kind : uint8_t { kKernel, kAllReduce, kAllGather };
-  static constexpr int kFixedRows = -1;  // In place of a row domain: an operand that is a weight.
+  static constexpr int kFixedRows = -1;  // The row domain of operands that are weights.
   struct Call {
     Kind kind = Kind::kKernel;
     int in_rows[kMaxInputs] = {};  // By operand: an index into row_domains.
@@ -111,8 +111,8 @@ class Executor {
   static void set_rows(const std::vector<int64_t>& domain_rows, Call& call);
   absl::Status run_calls(StepView& step, StepView& on_device, std::vector<OperatorTime>* times,
                          MadeValues* values);
-  // Runs an all_reduce. If `norm` is not null and the collective can compute it with the sum, it
-  // does so and sets *is_normed.
+  // Runs an all_reduce. If `norm` is not null and the collective can compute the norm together with
+  // the sum, also computes the norm and sets *is_normed.
   absl::Status reduce(const Call& call, Call* norm, bool* is_normed);
   absl::Status gather(const Call& call);
   // Reports that this many calls of the run are completed.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file is read into our own memory, on huge pages, and not mapped. A mapping starts 0.1 s per
 // gigabyte sooner, but then the file system decides the kernels' speed: on ext4 with large folios,
-// a loop over a mapping ran at 81 to 102 % of the speed of a loop over huge pages. Evicted pages
-// are read from the disk in the middle of a step. And if the file changed, the weights would
-// change, or a read would raise SIGBUS. Checksums take almost no time, since the bytes that were
-// just read are still in the CPU's caches.
+// a loop over a mapping ran at 81 to 102 % of the speed of a loop over huge pages. With a mapping,
+// evicted pages would be read from the disk again in the middle of a step. And if the file changed,
+// the weights would change, or a read would raise SIGBUS. Checksums take almost no time, since the
+// bytes that were just read are still in the CPU's caches.
 #include "worker/weights/packed_cache.h"
 
 #include <fcntl.h>

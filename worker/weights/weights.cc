@@ -71,14 +71,14 @@ struct Copy {
 };
 constexpr int64_t kCopyBytes = 4 << 20;
 
-// A block is packed into this on its way to a device. After the device has passed the mark, the
-// buffer can be filled again.
+// The memory into which a block is packed on its way to a device. After the device has passed the
+// mark, the buffer can be filled again.
 struct Buffer {
   StagingMemory memory;
   int64_t mark = -1;  // -1: nothing has been copied from it yet.
 };
 
-// A thread reads a block into this before it is packed. Grows to the largest block.
+// A thread's memory for a block that is read and then packed. It grows to the largest block.
 struct Staging {
   std::vector<float> floats;
   std::vector<int8_t> codes;
@@ -99,7 +99,7 @@ struct Staging {
   }
 };
 
-// Shared by the threads that load.
+// Loads the weights. All loading threads share one Loader.
 class Loader {
  public:
   Loader(const Program& program, const Bindings& bindings, const std::vector<TensorView>& views,

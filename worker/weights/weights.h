@@ -38,7 +38,7 @@ struct LoadOptions {
   const std::atomic<bool>* cancelled = nullptr;
   const PackedCache* cache = nullptr;  // The file of packed weights, which is read or written.
   // Weights from the same source in a CPU's memory: panels that are needed again are copied, then
-  // all are freed. Either pointer may be null: there are none.
+  // all are freed. Null, or a pointer to null: there are none.
   std::unique_ptr<RetainedWeights>* retained = nullptr;
   bool for_trial = false;  // The bytes are not reported to users.
 };

@@ -43,7 +43,7 @@ const char* text_of(Library library) {
 
 struct Obstacle {
   std::string text;        // Empty if there is none.
-  bool on_purpose = true;  // NCCL was not expected to work.
+  bool on_purpose = true;  // True: NCCL was not expected to work.
 };
 
 // Names two ranks that share a GPU; "" if there are none. Kernels that wait for each other might

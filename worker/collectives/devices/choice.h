@@ -19,7 +19,7 @@ struct DeviceMeeting {
   std::chrono::nanoseconds timeout = kCollectiveTimeout;  // For setting up, and for every step.
   const std::atomic<bool>* cancelled = nullptr;           // If it turns true, setting up ends.
   std::string nccl;   // The library to look for: see load_nccl().
-  int host = 0;       // A number of this rank's host: GPUs of two hosts may have equal addresses.
+  int host = 0;       // This host's number: GPUs of two hosts may have equal addresses.
   bool pads = false;  // See PeerLinkArgs.
 };
 

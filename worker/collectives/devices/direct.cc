@@ -28,8 +28,9 @@ class DirectCollective final : public Collective {
     return waited;
   }
 
-  // The arguments that a launch gets by value depend on the operands alone. The count of exchanges
-  // and the end of the group are in memory, which a replay reads again.
+  // A launch can be captured because the arguments that it gets by value depend only on the
+  // operands. The count of exchanges and the end of the group are in memory, and a replay reads
+  // them again.
   bool can_be_captured(int64_t gather_bytes) const override {
     return link_->all_pad() && gather_bytes <= kMaxDirectGatherBytes;
   }
@@ -67,8 +68,8 @@ class DirectCollective final : public Collective {
     return link_->all_gather(gather);
   }
 
-  // First other_ finishes, then link_ waits for the device: work that other_ has queued may never
-  // end unless other_ ends it.
+  // other_ finishes first, because work that it has queued may wait for ever unless other_ ends it.
+  // Then link_ waits for the device.
   absl::Status finish() override {
     const absl::Status status = other_->finish();
     if (!status.ok()) link_->abort();

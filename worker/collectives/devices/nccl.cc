@@ -116,9 +116,9 @@ class NcclCollective final : public Collective {
   Watchdog watchdog_;  // Destroyed first.
 };
 
-// Only a timeout shows that a peer is missing. In this call a rank waits at most half of `timeout_`
-// for the others. A rank that failed at once then waits for the others' outcomes for up to all of
-// `timeout_`, so it is still there when they report.
+// Only a timeout shows that a peer is missing. This call waits for the others for at most half of
+// `timeout_`. Afterwards the ranks share their outcomes. A rank that failed at once waits for the
+// others' outcomes for up to all of `timeout_`, so it is still there when they report.
 absl::StatusOr<std::string> NcclCollective::connect() {
   Nccl::Id own_id;
   const int result = rank() == 0 ? nccl_.get_unique_id(&own_id) : kSuccess;
@@ -251,8 +251,8 @@ absl::Status NcclCollective::all_reduce(float* data, int64_t rows, int64_t cols,
   return absl::OkStatus();
 }
 
-// Rank r's part, without gaps, goes to out + rows * boundaries[r] elements on every rank; this
-// rank's part is already there or, if there is one row, in args.in.
+// Stores rank r's part, without gaps, from element rows * boundaries[r] of `out` on, on every rank.
+// This rank's part is already there or, if there is one row, in args.in.
 absl::Status NcclCollective::gather_parts(const GatherArgs& args, std::byte* out) {
   const auto part = [&](int r) {
     return out + args.rows * args.boundaries[r] * args.element_bytes;

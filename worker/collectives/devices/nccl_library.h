@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL, a library that is looked for when it is needed: nothing is linked. Its functions are
-// declared here as version 2.18 and later have them.
+// The library NCCL. Nothing is linked with it: the process looks for it when it needs it. Its
+// functions are declared here as version 2.18 and later have them.
 #pragma once
 
 #include <array>
@@ -52,8 +52,9 @@ struct Nccl {
 std::string nccl_version_text(int version);
 
 // `file` is the library's path or "off"; "" means the file that LOCKSTEP_NCCL names, else the one
-// that base/system/vendor_library.h finds. kNotFound, kFailedPrecondition: no such library, or a
-// too old one. kCancelled: it is switched off. The library is never closed.
+// that base/system/vendor_library.h finds. kNotFound: there is no such library.
+// kFailedPrecondition: the library is too old. kCancelled: NCCL is switched off. The library is
+// never closed.
 absl::StatusOr<Nccl> load_nccl(const std::string& file);
 
 }  // namespace lockstep

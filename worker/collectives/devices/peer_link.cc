@@ -111,7 +111,8 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
       return unavailable_because(fmt::format("the memory of rank {}: {}", rank, text));
     }
   }
-  // Sets the channels' numbers, and `ended` to 0, since the group begins. Flags stay as they are.
+  // The group begins, so its channels get their first numbers, and `ended` becomes 0. Flags stay as
+  // they are.
   constexpr int64_t kBytes = offsetof(PeerMemory, ended) + sizeof(PeerMemory::ended);
   const StagingMemory staging(device_, sizeof(PeerMemory::next) + sizeof(uint64_t));
   if (staging.data() == nullptr) return unavailable_because("the system refused locked memory");
@@ -123,8 +124,8 @@ absl::Status PeerLink::open(const std::vector<PeerHandle>& handles, uint64_t fir
   return failure == nullptr ? absl::OkStatus() : unavailable_because(failure);
 }
 
-// Tries sums over one channel and over all channels. Each slot is used twice: a GPU must read what
-// another GPU writes, even where it has read an older value.
+// Tries sums over one channel and over all channels. Each slot is used twice, to check that a GPU
+// reads another GPU's new value where it has read an old one before.
 absl::Status PeerLink::try_out() {
   constexpr int64_t kMax = kPeerChannels * kPeerSlotBytes / 4 / sizeof(float);
   const DeviceMemory on_device(device_, kMax * sizeof(float));

@@ -18,7 +18,7 @@
 namespace lockstep {
 
 struct PeerLinkArgs {
-  std::chrono::nanoseconds timeout{};            // For each wait for a peer; the trial has half.
+  std::chrono::nanoseconds timeout{};            // Limits a wait for a peer; half in the trial.
   const std::atomic<bool>* cancelled = nullptr;  // If it turns true, the trial ends.
   std::string off;    // If not empty, the reason why this rank does not use the link.
   bool pads = false;  // This rank pads steps that may be captured (Backend::graphs).
@@ -33,7 +33,7 @@ class PeerLink {
   static absl::StatusOr<std::unique_ptr<PeerLink>> connect(Collective& met, Device& device,
                                                            const PeerLinkArgs& args,
                                                            std::string* problem);
-  // Waits for the device. So all work that is still queued there must be able to end.
+  // Waits for the device, so all work that is still queued there must be able to end.
   ~PeerLink();
   PeerLink(const PeerLink&) = delete;
   PeerLink& operator=(const PeerLink&) = delete;
@@ -41,11 +41,12 @@ class PeerLink {
   // Whether all ranks pad steps. If so, operands have the same number of rows on each rank.
   bool all_pad() const { return all_pad_; }
 
-  // Queue work, as PeerAccess says. After an error, also one that finish() found, all calls fail.
+  // Queue work, as PeerAccess describes. After any error, including one from finish(), all calls
+  // fail.
   absl::Status all_reduce(const PeerSum& sum);
   absl::Status all_gather(const PeerGather& gather);
   absl::Status reduce_add_norm(const KernelArgs& args);
-  // Waits for all queued work. kAborted, kDeadlineExceeded: the values are undefined.
+  // Waits for all queued work. After kAborted or kDeadlineExceeded the values are undefined.
   absl::Status finish();
   // Callable from any thread; never blocks. Kernels that wait for peers end soon after.
   void abort();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the ranks of one host share. First comes a header, then two slots for each rank
-// of the group, which hold the data that this rank sends. Last come the values that all ranks see.
+// The memory that the ranks of one host share. First comes a header. Then come two slots for each
+// rank of the group, with the data that the rank sends. Last come the values that all ranks see.
 // Ranks of other hosts have slots here, too: the rank of this host that receives their data writes
 // it into these slots. Processes map one sealed memfd, threads use plain memory; the layout is the
 // same.
@@ -35,9 +35,9 @@ struct Goodbye {
   bool operator==(const Goodbye&) const = default;
 };
 
-// A chunk that a rank sends, after the description of its call. There is no checksum: this is
-// memory of one machine, protected by its ECC like all that a step touches. Readers compute sizes
-// from their own arguments, and never read sizes here. Frames over TCP have a checksum.
+// A chunk that a rank sends, after the description of its call. A slot needs no checksum: this is
+// memory of one machine, and its ECC protects it like all other memory of a step. (Frames over TCP
+// have a checksum.) Readers compute sizes from their own arguments, and never read sizes here.
 struct alignas(64) Slot {
   Call call;
   alignas(64) std::byte data[kSlotBytes];

@@ -213,7 +213,8 @@ absl::Status Meeting::accept_peers() {
 }
 
 void Meeting::receive_from_peers() {
-  // In order of arrival, but verified peers first: if one has gone, its rank may have come again.
+  // Verified peers come first, each kind in order of arrival. If a verified peer is gone, the new
+  // process of its rank may be among the others.
   std::stable_partition(peers_.begin(), peers_.end(), [](const Peer& p) { return p.rank >= 0; });
   for (size_t i = 0; i < peers_.size();) {
     if (receive(peers_[i])) {
@@ -237,7 +238,7 @@ bool Meeting::receive(Peer& peer) {
   }
   peer.rank = hello.rank;
   peer.process = hello.process;
-  return receive(peer);  // This peer may be gone: its rank's new process is then later in the list.
+  return receive(peer);  // If this peer is gone, its rank's new process may be later in the list.
 }
 
 void Meeting::refuse(const Peer& peer, const absl::Status& status) const {
@@ -296,8 +297,8 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   const Answer answer{};
   for (const Peer& peer : peers_) {
     if (peer.rank < 0 || send_message(peer.socket, bytes_of(answer), memory.get())) continue;
-    // The peer went away a moment ago. The other ranks that were already sent the region find the
-    // failure in it.
+    // The peer went away a moment ago. Ranks that have already got the region find the failure in
+    // it.
     Barrier(header, 0).fail(Failure::kGone, peer.rank);
     return unavailable("rank {} (pid {}) went away during the meeting", peer.rank,
                        peer.process.pid);
@@ -305,8 +306,8 @@ absl::StatusOr<std::shared_ptr<Region>> Meeting::send_region() {
   return region;
 }
 
-// The other ranks' side: one connection to the first rank. Null (not an error): no rank listens
-// yet.
+// The other ranks' side: one connection to the first rank. Null, which is not an error: no rank
+// listens yet, the first rank has gone, or there is no time left.
 absl::StatusOr<std::shared_ptr<Region>> request_region(const MeetArgs& args,
                                                        Clock::time_point deadline) {
   absl::StatusOr<FileDescriptor> socket = connect_to(socket_name(args));
@@ -355,8 +356,8 @@ absl::StatusOr<std::shared_ptr<Region>> join_meeting(const MeetArgs& args,
   }
   if (is_cancelled(args)) return cancelled_status(args);
   return absl::DeadlineExceededError(
-      fmt::format("rank {} waited {} ms for rank {}, or for ranks that it waits for", args.rank,
-                  args.timeout.count(), first_rank(args)));
+      fmt::format("rank {0} waited {1} ms for rank {2}, or for ranks that rank {2} waits for",
+                  args.rank, args.timeout.count(), first_rank(args)));
 }
 
 }  // namespace

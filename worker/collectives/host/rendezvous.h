@@ -22,7 +22,7 @@ namespace lockstep {
 struct MeetArgs {
   int rank = 0;
   int ranks = 1;  // Ranks of the group, at most kMaxRegionRanks.
-  // Ranks of this host, ascending, `rank` among them; empty: the group is on this host.
+  // The ranks of this host, ascending, including `rank`. Empty: all ranks are on this host.
   std::vector<int> here = {};
   uint64_t epoch = 0;
   std::string group = {};    // Random, known to the group: 8 to 64 of [0-9a-z-].
@@ -37,10 +37,10 @@ struct MeetArgs {
 };
 
 // Returns on every rank when all have come. Ranks may come in any order; a rank that died in the
-// meeting may come again with a new process. kPermissionDenied, kInvalidArgument, kAlreadyExists:
-// the first rank refused this one (wrong secret; no such rank; the rank is there already), and the
-// others continue. kDeadlineExceeded names the ranks that did not come. kFailedPrecondition,
-// kResourceExhausted: this machine gives no socket or memory.
+// meeting may come again with a new process. The first rank may refuse this one, and the others
+// then continue: kPermissionDenied (wrong secret), kInvalidArgument (no such rank), kAlreadyExists
+// (the rank is there already). kDeadlineExceeded names the ranks that did not come.
+// kFailedPrecondition, kResourceExhausted: this machine gives no socket or memory.
 absl::StatusOr<std::unique_ptr<Collective>> meet_in_shared_memory(const MeetArgs& args);
 
 // Only the ranks of this host meet; otherwise like meet_in_shared_memory(). Returns the memory that

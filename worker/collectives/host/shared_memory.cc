@@ -253,9 +253,9 @@ absl::Status SharedMemoryCollective::add_chunk(const RowBytes& chunk) {
 }
 
 // Each rank adds one slice and leaves the sum in its own slot, where no other rank reads these
-// bytes before the second wait. It takes the other slices from the slots of the ranks that added
-// them. The slices of one host's ranks are adjacent: before the first wait, a rank of another host
-// sends only these slices of its chunk to that host.
+// bytes before the second wait. The rank then reads the sums of the other slices from the slots of
+// the ranks that added them. The slices of one host's ranks are adjacent: before the first wait, a
+// rank of another host sends only these slices of its chunk to that host.
 absl::Status SharedMemoryCollective::add_and_share_chunk(const RowBytes& chunk) {
   const int64_t lines = (chunk.bytes + ranks_ * kLineBytes - 1) / (ranks_ * kLineBytes);
   const auto first = [&](int place) { return std::min(place * lines * kLineBytes, chunk.bytes); };

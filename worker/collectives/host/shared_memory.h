@@ -72,7 +72,8 @@ class SharedMemoryCollective final : public Collective {
   // these bytes of one of the slots.
   void add_slots(int64_t begin, int64_t bytes, std::byte* out);
 
-  // Begins every collective: fails if the group has ended, starts the clock. leave() ends it.
+  // Begins a collective: fails if the group has ended, else starts the clock. leave() ends a
+  // collective.
   absl::Status enter(Call call);
   absl::Status leave(absl::Status status);
   // Exchanges data with ranks of other hosts, then arrives at the barrier.
@@ -88,7 +89,7 @@ class SharedMemoryCollective final : public Collective {
   const int ranks_;
   const std::chrono::nanoseconds timeout_;
   const std::unique_ptr<TcpLinks> links_;  // Null: all ranks are on this host.
-  // Each rank's index when ranks are ordered by host, and the range of its host's indices.
+  // For each rank: its index if ranks are ordered by host, and the range of its host's indices.
   struct Slice {
     int place, host_begin, host_end;
   };

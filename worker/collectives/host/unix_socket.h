@@ -29,7 +29,8 @@ bool peer_is_same_user(const FileDescriptor& socket);
 bool send_message(const FileDescriptor& socket, std::span<const char> message, int passed);
 
 // receive_message() reads one message into `buffer`, truncated to its size; 0 bytes: the peer has
-// gone. A descriptor in the message is put in *passed. If `passed` is null, it is closed.
+// gone. A descriptor in the message is put in *passed. If `passed` is null, the descriptor is
+// closed.
 struct Received {
   enum { kMessage, kNothing, kGone } outcome;
   size_t bytes = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank's part of a collective is sent between hosts: as frames, each a header and some bytes.
-// Both ends know from their own arguments how many bytes of which call come next, so a header only
-// confirms this. No size is ever taken from the wire, and no byte of a frame is put in its place
-// before the frame's header is checked. The last frame of a connection may be a goodbye, which says
-// that the group has ended, and why. This file has no socket; frames are bytes.
+// Both ends know from their own arguments which call comes next and how many bytes it has, and a
+// header only confirms this. No size is ever taken from the wire, and no byte of a frame is put in
+// its place before the frame's header is checked. The last frame of a connection may be a goodbye,
+// which says that the group has ended, and why. This file has no socket; frames are bytes.
 #pragma once
 
 #include <sys/uio.h>

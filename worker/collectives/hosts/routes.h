@@ -22,7 +22,8 @@ struct Route {
 // hosts[r] is equal for ranks of one host, and differs between hosts.
 std::vector<int> ranks_of_host(std::span<const int> hosts, int host);
 
-// The routes of `rank`, in the order of the others' ranks. Both ends of a connection agree.
+// The routes of `rank`, in the order of the other ends' ranks. If one end of a connection sends,
+// the other end receives.
 std::vector<Route> routes_of(std::span<const int> hosts, int rank);
 
 // Ranks ordered by the first rank of their host, then by their own number: a host's ranks are

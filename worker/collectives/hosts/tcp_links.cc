@@ -160,8 +160,8 @@ absl::Status TcpLinks::ended(Link& link, const absl::Status& why) {
                      message_of(why));
 }
 
-// Reads all that has arrived. After a failed send the peer has often ended, and may have sent the
-// reason before.
+// Reads all that has arrived: a send often fails because the peer has ended, and the peer may have
+// sent the reason first.
 TcpLinks::Moved TcpLinks::read_final(Link& link) {
   Moved moved = Moved::kNothing;
   while (!link.read_all) {

@@ -34,10 +34,10 @@ class TcpLinks {
   // Sends out(rank) on each route that sends, and receives in(rank) on each route that receives.
   // When it returns, the sent memory may be overwritten. Spins briefly, then sleeps. After an error
   // the group has ended: on this host through `barrier`, on other hosts when they next check.
-  // kUnavailable: a peer is gone, or its bytes were changed on their way; kInternal: a peer is in
-  // another call; kAborted: a peer said that the group was aborted; kDeadlineExceeded; or the error
-  // that ended the group here. Messages name the peer and its address. Adds the time that it waited
-  // to *wait_ns.
+  // Errors are kUnavailable (a peer is gone, or its bytes were changed on their way), kInternal (a
+  // peer is in another call), kAborted (a peer said that the group was aborted), kDeadlineExceeded,
+  // or the error that ended the group here. Messages name the peer and its address. Adds the time
+  // that it waited to *wait_ns.
   absl::Status exchange(const Call& call, RowBytesOf out, RowBytesOf in, Barrier& barrier,
                         Barrier::Clock::time_point deadline, int64_t* wait_ns);
 

@@ -101,7 +101,7 @@ int connect_error(const FileDescriptor& socket) {
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
-// A connected datagram socket has sent nothing, but has a local address.
+// Connecting a datagram socket sends nothing, but gives the socket a local address.
 absl::StatusOr<std::string> local_host_towards(const std::string& address) {
   ASSIGN_OR_RETURN(const Found found, look_up(address, SOCK_DGRAM, 0));
   ASSIGN_OR_RETURN(const FileDescriptor fd, make_socket(*found));
