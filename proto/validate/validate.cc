@@ -173,8 +173,8 @@ std::optional<Quantization> quantized(const program::Weight& weight) {
 // Above this, a sum of int8 products may not fit in 32 bits.
 constexpr int64_t kMaxCodes = int64_t{1} << 17;
 
-// Whether the piece divides no group. Groups are parts of the source's rows, or of its columns if
-// the piece is transposed.
+// Whether every group is either inside or outside of the piece. Groups are parts of the source's
+// rows, or of its columns if the piece is transposed.
 bool cuts_no_group(const Quantization& kind, const program::Piece& piece) {
   const bool transposed = piece.transpose();
   const int64_t before = transposed ? matrix_begin(piece) : 0;
