@@ -29,8 +29,8 @@ struct OperandSchema {
   bool optional = false;  // Only after all required operands.
 };
 
-// Row domains: one for all values (kSame), tokens for all (kTokens), outputs for all (kOutputs),
-// tokens for inputs and outputs for outputs (kTokensToOutputs), or what check() accepts (kOwn).
+// Row domains. kSame: one for all values; kTokens: tokens; kOutputs: a step's outputs;
+// kTokensToOutputs: tokens for inputs, a step's outputs for results; kOwn: check() decides.
 enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn };
 // Types of the values except ids. Inputs: kF32; kAlike: all float32 or all bfloat16;
 // kAlikeOrRounded: also rows rounded in groups. Outputs: kIdsFirst: the first is int32, the others
@@ -38,10 +38,10 @@ enum class RowRule : uint8_t { kSame, kTokens, kOutputs, kTokensToOutputs, kOwn 
 enum class InputTypes : uint8_t { kF32, kAlike, kAlikeOrRounded };
 enum class OutputTypes : uint8_t { kF32, kMayRound, kBF16, kRounded, kSame, kIdsFirst };
 // Numbers of columns. kEach: every value has as many as the first input, and each column is
-// computed separately. kAlike: the same numbers, but a column may depend on others. kOutputsAlike:
-// only the outputs have as many as the first input. kOwn: check() decides.
+// computed separately. kAlike: as many, but a column may depend on others. kOutputsAlike: only the
+// outputs have as many as the first input. kOwn: check() decides.
 enum class ColumnRule : uint8_t { kEach, kAlike, kOutputsAlike, kOwn };
-// An operator is run by a kernel, by all ranks together, or not at all: its output is a view.
+// How an operator runs: by a kernel, by all ranks together, or not at all (its output is a view).
 enum class RunBy : uint8_t { kKernel, kCollective, kView };
 // The state of a layer that outlives the step.
 enum class StateKind : uint8_t { kNone, kKvPages, kBlock };
