@@ -49,8 +49,8 @@ struct Plan {
 // units, every rank gets at least one.
 std::vector<int64_t> apportion(int64_t count, std::span<const int64_t> eighths);
 
-// kInvalidArgument: fewer than one rank; more ranks than query heads; more ranks than groups of
-// quantized weights along a split axis over which a linear sums; speeds negative or not finite.
+// kInvalidArgument: fewer than one rank; more ranks than query heads; more ranks than quantized
+// groups on a split axis over which a linear sums; a speed that is negative or not finite.
 absl::StatusOr<Plan> make_plan(const Graph& graph, const CompileOptions& options);
 
 }  // namespace lockstep

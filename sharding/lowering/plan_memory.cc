@@ -81,8 +81,8 @@ void Planner::find_last_uses() {
 
 bool is_collective(Op op) { return op == Op::kAllGather || op == Op::kAllReduce; }
 
-// A rank's part of a gathered value is computed in the gather's output (its home) if a kernel makes
-// the part and the gather is its last reader.
+// If a kernel makes a rank's part of a gathered value, and the gather is the part's last reader,
+// the part is computed directly in the gather's output, which is called the part's home.
 void Planner::find_homes() {
   homes_.resize(graph_.values().size());
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each group of a row is rounded separately, and a rank's columns are whole groups, so they get the
-// same codes as in the whole row. Each column is rounded once instead of on every rank, and ranks
-// send 3.6 times fewer bytes.
+// Each group of a row is rounded separately, and a rank's columns are whole groups. So these
+// columns get the same codes as in the whole row. Each column is rounded once instead of on every
+// rank, and ranks send 3.6 times fewer bytes.
 #include <algorithm>
 #include <vector>
 
