@@ -19,7 +19,8 @@ double exact_pow(double base, double exponent);  // For base > 0.
 float gumbel_noise(uint64_t seed, int64_t position, int32_t id);
 
 // The source of the noise: Threefry-2x32 with 20 rounds, counter (id, 0), keyed by a mix of seed
-// and position. Returns the upper 32 bits, *low the lower 32; u = (the upper 52 + 1/2) / 2^52.
+// and position. Returns the upper 32 bits, and sets *low to the lower 32. u = (the upper 52 bits +
+// 1/2) / 2^52.
 uint64_t gumbel_key(uint64_t seed, int64_t position);
 uint32_t gumbel_bits(uint64_t seed, int64_t position, int32_t id, uint32_t* low);
 

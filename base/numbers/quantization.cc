@@ -102,8 +102,8 @@ void quantize_int8(const Quantization& kind, const float* source, int64_t stride
 // each sign are large.
 constexpr float kSteps[] = {-8.0f, -7.0f, -7.4f, -7.7f, -8.3f, -8.6f,
                             6.6f,  6.9f,  7.2f,  7.5f,  7.8f,  8.2f};
-// With a minimum, the range is divided into this many steps around the same middle. More trials
-// gain nothing, because least squares moves both ends.
+// With a minimum, a trial divides the group's range into this many steps. All trials have the same
+// middle. More trials gain nothing, because least squares then moves both ends of the range.
 constexpr float kRanges[] = {15.0f, 14.4f, 16.0f, 17.0f, 18.0f, 19.0f};
 constexpr int kRefinements = 3;  // Rounds of least squares for the codes, then new codes.
 
