@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The right to run one request, which counts for the limits of its client.
+// The right to run one request. While the request runs, it counts for its client's limits.
 #pragma once
 
 #include <cstdint>

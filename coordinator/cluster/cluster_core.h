@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator's view of its workers as a state machine: which have joined, form the group, are
-// alive or are restarted. Events go in, actions come out; it has no thread, clock, lock or socket,
-// so that tests run it on virtual time.
+// The coordinator's view of its workers as a state machine: which have joined, which form the
+// group, which are alive, which are restarted. Events go in, actions come out; it has no thread,
+// clock, lock or socket, so that tests run it on virtual time.
 //
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
 //   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies
@@ -71,7 +71,7 @@ class ClusterCore {
   bool ready(int64_t now) const;
   // The number of workers that sent Hello and were not lost.
   int joined() const;
-  // The same workers: first, in rank order, those of the group or of the one being formed.
+  // The same workers. The ranks of the group, or of the group being formed, come first, in order.
   std::vector<WorkerState> workers(int64_t now) const;
 
   std::vector<ClusterAction> take_actions();

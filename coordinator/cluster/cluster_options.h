@@ -16,7 +16,7 @@
 namespace lockstep {
 
 inline constexpr int64_t kTickMs = 50;            // tick() is called at least this often.
-inline constexpr int64_t kLateTickMs = 500;       // A tick that is later: this process was delayed.
+inline constexpr int64_t kLateTickMs = 500;       // If a tick is later, silence counts from it.
 inline constexpr int64_t kHelloMs = 5'000;        // The max time from opened() to Hello.
 inline constexpr int64_t kReadySilentMs = 1'000;  // ready(): max age of each rank's last message.
 // ready(): max time since a heartbeat last reported progress. Heartbeats are 250 ms apart, so the

@@ -31,8 +31,8 @@ http::Limits limits() {
   http::Limits limits;
   limits.read.header_bytes = 8 << 10;
   // Only heads count here, because bodies are not kept. One network may have half of this limit,
-  // which is more than all heads of all connections. So strangers cannot keep the workers of their
-  // network out.
+  // and half is more than all heads of all connections take. So strangers cannot keep out workers
+  // of their own network.
   limits.all_body_bytes = 192 << 20;
   limits.max_streams = 4;  // A worker opens one, after one other call.
   limits.idle = std::chrono::seconds(30);

@@ -170,7 +170,8 @@ void Engine::Loop::begin_forming() {
 absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupRequirements& requirements,
                                                           bool first) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    // Without this check workers would load for nothing while the cluster is not shut down yet.
+    // Without this check, between stop() and the cluster's shutdown, workers would load for
+    // nothing.
     if (inbox_->wait_stopping(milliseconds(0))) {
       return absl::CancelledError("the server is stopping");
     }
@@ -184,7 +185,7 @@ absl::StatusOr<std::unique_ptr<Group>> Engine::Loop::form(const GroupRequirement
 }
 
 void Engine::Loop::enter(std::unique_ptr<Group> group) {
-  if (std::exchange(formed_before_, true)) {  // A warning, as the log line of the loss is.
+  if (std::exchange(formed_before_, true)) {  // A warning, like the log line of the loss.
     const GroupInfo& info = group->info();
     spdlog::warn("a group of {} is ready again, epoch {}", count_of(info.ranks, "worker"),
                  info.epoch);

@@ -29,7 +29,7 @@ struct RankTimes {
 
 // Counts from outside the engine.
 struct ServerCounts {
-  int64_t unknown_fields = 0;     // Ignored fields of requests.
+  int64_t unknown_fields = 0;     // Ignored or refused, of all requests.
   int64_t log_lines_dropped = 0;  // Because the log is read too slowly.
   int64_t too_long_waits = 0;     // Requests refused because they would wait too long.
   ResumableCounts resumable;      // Resumable streams.

@@ -150,8 +150,9 @@ void Model::check_tags() {
 void Model::check_vocabulary() {
   if (tokenizer_ == nullptr) return;
   const int64_t rows = config().vocab_size, ids = tokenizer_->vocab_size();
-  // An embedding may have more rows than the tokenizer has ids: it is padded to a multiple of 64 to
-  // 256 rows, or has up to 2 % more rows for later tokens. The check allows 256 rows or 10 %.
+  // An embedding may have more rows than the tokenizer has ids. Some models round the number up to
+  // a multiple of 64, 128 or 256; some add up to 2 % for later tokens. The check allows 256 rows or
+  // 10 % more.
   if (rows - ids > std::max<int64_t>(rows / 10, 256)) {
     warnings_.push_back(
         fmt::format("the tokenizer has ids up to {}, and the model's embedding {} rows: later ids "

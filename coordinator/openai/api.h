@@ -28,7 +28,7 @@ class Api {
 
   std::vector<http::Route> routes();
   const FormatChoice& formats() const { return context_.formats; }
-  // The number of unknown fields that were ignored, in all requests.
+  // The number of unknown fields in all requests, ignored or refused.
   int64_t unknown_fields() const { return context_.unknown_fields.count(); }
 
  private:

@@ -21,7 +21,7 @@ class BufferedBytes {
 
     // Whether these sums are within `max`. One client may have half of `max`. When more than three
     // quarters of `max` are used, each client may have only an equal share, and one more share
-    // stays free for a new client. A client may always have a 256th, even if others use all.
+    // stays free for a new client. A client may always have a 256th of it, even if others use all.
     bool fit(int64_t max) const {
       if (of_client > 0 && of_client <= max / 256) return true;
       return of_all <= max && of_client <= max / 2 &&

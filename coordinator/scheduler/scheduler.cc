@@ -176,8 +176,8 @@ int64_t Scheduler::outputs_left() const {
   return left;
 }
 
-// If no output is left, takes one from a sequence whose prompt is scored. One of them has several
-// outputs, because fewer sequences run than a step has outputs.
+// If no output is left, takes one from a sequence whose prompt is scored and that has several.
+// There is such a sequence, because fewer sequences run than a step has outputs.
 void Scheduler::keep_output() {
   if (outputs_left() > 0) return;
   for (Sequence* sequence : running_) {

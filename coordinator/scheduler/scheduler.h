@@ -6,7 +6,7 @@
 //   1. Every running sequence whose prompt is done computes one row (or waits: full_draws.h).
 //   2. Prompts get the step's other rows. While sequences decode or several clients have prompts,
 //      prompts get only as many rows as the step's time allows (step_cost.h). Clients alternate
-//      (fair_queue.h), with running prompts and with waiting sequences. Among waiting sequences,
+//      (fair_queue.h), both for running prompts and for waiting sequences. Among waiting sequences,
 //      those of requests that have begun are first. A waiting sequence starts if there are a slot
 //      and pages for all its tokens, in addition to the pages that running prompts still need. If
 //      not, it may preempt running sequences of a worse priority. It may also preempt sequences

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread does not signal traced steps. So while clients wait, the thread of
-// TraceRequests looks for them every few milliseconds.
+// The engine's thread does not signal that it has traced a step. So while clients wait, the thread
+// of TraceRequests counts the traced steps every few milliseconds.
 #include "coordinator/trace/trace_requests.h"
 
 #include <charconv>

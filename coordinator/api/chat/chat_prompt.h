@@ -10,8 +10,8 @@
 namespace lockstep {
 
 // Converts a conversation to the input of a template with these traits and variables
-// (template_variables.h). kInvalidArgument names a field that must be a JSON object and is not, or
-// that the template leaves out. The caller has checked the limits (limits.h).
+// (template_variables.h). kInvalidArgument names the wrong field: it should be a JSON object, or
+// the template leaves it out. The caller has checked the limits (limits.h).
 absl::StatusOr<TemplateInput> to_template_input(const v1::ChatMessages& chat,
                                                 OrderedJson variables = OrderedJson::object(),
                                                 const TemplateTraits& traits = {});

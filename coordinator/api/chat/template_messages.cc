@@ -41,7 +41,7 @@ Role best_role(const v1::ChatMessage& message, Place place, const TemplateTraits
   return is_known && developer.fate == Fate::kShown ? developer : system;
 }
 
-// The fates of a conversation's messages.
+// The place and the fate of each message of a conversation.
 class Conversation {
  public:
   Conversation(const Messages& messages, const TemplateTraits& traits)

@@ -65,8 +65,8 @@ WorkerState state_of(const Member& member, int64_t now);
 // "rank 1 (pid 33)", or "a worker (pid 33)" if rank is negative.
 std::string name_of(int rank, const Member& member);
 
-// Why the worker of `hello` cannot be in one group with the worker of `peer`, as a clause about the
-// former; "": it can.
+// Why the worker of `hello` cannot be in one group with the worker of `peer`; "": it can. The
+// reason is a clause whose subject is the worker of `hello`.
 std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& peer);
 
 // The best set of workers that can be in one group: the set with the most known workers; of these

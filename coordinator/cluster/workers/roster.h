@@ -15,7 +15,7 @@ namespace lockstep {
 // After this many failures in a row, a group forms without the worker.
 inline constexpr int kMaxFailures = 3;
 
-// The conditions of a choice, beside the workers that joined.
+// The conditions of a choice, in addition to the workers that joined.
 struct RosterRules {
   int workers = 1;                // The full number of ranks.
   int min_workers = 1;            // The min ranks of a group after the first one.

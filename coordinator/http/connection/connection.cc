@@ -362,8 +362,8 @@ void Connection::finish_answer() {
   was_answered_ = true;
   mode_ = Mode::kReading;
   reading_ = RequestReader::State::kIdle;
-  // During a drain the client did not learn from this answer's head that the connection will close,
-  // so it may send its next request already.
+  // If a drain began after this answer's head, the client does not know that the connection will
+  // close, and may send its next request already.
   set_deadline(thread_->server().draining ? limits_.last_request : limits_.idle);
   reader_.feed({});
   advance();

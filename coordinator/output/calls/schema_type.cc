@@ -74,8 +74,8 @@ std::optional<Read> read_value(std::string_view text) {
   return Read{is_integer ? Kind::kInteger : kind_of(*value), is_whole, std::move(json)};
 }
 
-// If the type is string, the text itself, with any quotes, is the value. So no Read, which is a
-// parsed value, fits kString.
+// For kString the value is the text itself, with any quotes. A Read is a parsed value, so it never
+// fits kString.
 bool fits(const Read& value, Kind wanted) {
   if (wanted == Kind::kString) return false;
   if (wanted == Kind::kNumber && value.kind == Kind::kInteger) return true;

@@ -73,8 +73,8 @@ Utf8Sequence first_sequence(std::string_view bytes);
 // One U+FFFD for each broken sequence, or for each byte of it.
 enum class Replaces { kSequences, kBytes };
 
-// Removes and returns the whole characters at the front of bytes, with U+FFFD for broken ones; a
-// sequence that is cut at the end stays, unless this is the end.
+// Removes the whole characters at the front of `bytes` and returns them, with U+FFFD for broken
+// ones. A sequence that is cut at the end of `bytes` stays, unless `is_end`: no more bytes follow.
 std::string take_characters(std::string* bytes, bool is_end, Replaces replaces);
 
 // The text must be well-formed.

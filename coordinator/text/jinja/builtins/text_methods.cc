@@ -84,8 +84,9 @@ Value replace_method(Call& call) {
   return call.runtime.text(replace(call.budget, own(call), old.bytes(), by.content, count));
 }
 
-// The part of the text between the arguments `first` and `first` + 1, as bytes. Nullopt if the part
-// begins after the text's end: there not even an empty text is found.
+// The part of the text that is searched. Argument number `first` is its begin, the next argument
+// its end, both in code points; the result is in bytes. Nullopt if the part begins after its end or
+// after the text's end: there not even an empty text is found.
 struct Searched {
   size_t begin;
   std::string_view part;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of a parsed template. All nodes of a type have one struct with the fields of all kinds:
-// the kinds' comments name the fields in use.
+// The tree of a parsed template. A struct has the fields of all its kinds of nodes; the comment of
+// a kind names the fields that it uses.
 #pragma once
 
 #include <cstdint>
