@@ -44,7 +44,8 @@ remove_old() {
   [ -z "$1" ] || [ "$1" = "$(id_of "$2")" ] || podman rmi "$1" >/dev/null 2>&1 || true
 }
 
-# buildah keeps a stage that another stage is named after: its container, and an image without name.
+# If a stage only renames another one (FROM prebuilt AS binaries), buildah keeps the container and
+# the image without a name that it made for the renamed stage.
 remove_stages() {
   local image containers
   for image in $(buildah images --quiet --no-trunc --filter label=lockstep.stage); do
