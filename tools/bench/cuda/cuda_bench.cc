@@ -33,7 +33,7 @@ constexpr int64_t kCycledBytes = int64_t{256} << 20;
 constexpr int64_t kPatternBytes = int64_t{4} << 20;
 constexpr int kRuns = 5;
 constexpr double kRunMicroseconds = 10000;
-constexpr double kMaxCaptured = 256;  // Calls in a graph: more than a weight has copies.
+constexpr double kMaxCaptured = 256;  // The max calls in a graph; a weight has fewer copies.
 
 class Bench {
  public:
@@ -144,7 +144,7 @@ bool has_right_candidates(Bench& bench, const TensorView& logits, DeviceStep& on
                             step);
 }
 
-// Calls use the weight at args.in[1] and its copies after it in rotation.
+// Successive calls use the weight at args.in[1] and the copies that follow it, in rotation.
 void run(Bench& bench, const KernelEntry& kernel, KernelArgs args, StepView* step,
          const std::string& shape, int64_t weight_copies = 1, int64_t weight_bytes = 0) {
   DeviceStep on_device(

@@ -8,7 +8,7 @@
 // without an engine. The goal for gap: 150 us plus 3 us per stream, and 15 us more per stream with
 // top_p or logprobs. cpu: CPU time of the coordinator's process per token that clients read. With
 // --compute-us ranks answer after this time, like workers that compute. Clients then read the
-// previous step's tokens during this time. With 0 clients compete with the engine for CPUs.
+// previous step's tokens during this time. Without it, clients compete with the engine for CPUs.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two layers are compared number by number. An index of a value must be equal in both layers, or
-// differ; all that differ must differ by the same distance. The same holds for the indices of
-// weights, and for those of states. All other numbers must be equal.
+// Two layers are compared number by number. Indices of values may be higher or lower in the second
+// layer, but all that differ must differ by the same number. The same holds for indices of weights,
+// for those of states, for the numbers of instructions and for the layer's own number. Places in
+// memory may differ in any way. All other numbers must be equal.
 #include "tools/commands/models/fold_layers.h"
 
 #include <fmt/format.h>

@@ -79,7 +79,7 @@ class Rehearsal:
         return self.cluster.running[pod.name].kubelet.slots[0]
 
     def workload(self, runs: str) -> tuple:
-        """The workload whose pods run `lockstep RUNS` first, and the template of these pods."""
+        """The workload whose pods' first container runs `lockstep RUNS`, and the pods' template."""
         for thing in self.cluster.workloads():
             group = thing["spec"].get("leaderWorkerTemplate", {})
             template = thing["spec"].get("template") or group.get("leaderTemplate")
