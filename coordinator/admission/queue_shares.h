@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares the engine's queue: while there is room, a client may use any part of it. When it is full,
-// a request of a client with few requests displaces one of the client with the most, so that no
-// client keeps others out. Without API keys a client is a connection, and one host may open
-// thousands of connections. Therefore the clients' networks (network_of()) share the queue, and the
-// clients of a network share its part. All connections of a proxy share one network's part.
+// a new request of a client that has few requests displaces a request of the client that has most,
+// so that no client keeps others out. Without API keys a client is a connection, and one host may
+// open thousands of connections. Therefore the clients' networks (network_of()) share the queue,
+// and the clients of a network share its part. All connections of a proxy share one network's part.
 #pragma once
 
 #include <array>

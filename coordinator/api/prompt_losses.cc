@@ -89,9 +89,9 @@ bool has_all(const v1::ChatMessages& chat, const TemplateInput& request, bool wi
 }
 
 // check_losses() renders the conversation again with these texts in place of its parts, and looks
-// for them in the prompt. They have only letters and digits, which no escaping changes. Each has an
-// end mark, so that none is a prefix of another. Four letters after kMark say which kind of part
-// the text replaces.
+// for them in the new prompt. They have only letters and digits, which no escaping changes. Each
+// has an end mark, so that none is a prefix of another. Four letters after kMark say which kind of
+// part the text replaces.
 constexpr std::string_view kMark = "probe";
 constexpr std::string_view kMarkEnd = "end";
 std::string text_mark(int message) { return fmt::format("{}text{}{}", kMark, message, kMarkEnd); }

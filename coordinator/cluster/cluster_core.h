@@ -71,7 +71,7 @@ class ClusterCore {
   bool ready(int64_t now) const;
   // The number of workers that sent Hello and were not lost.
   int joined() const;
-  // The same workers. The ranks of the group, or of the group being formed, come first, in order.
+  // The same workers. First come, in rank order, those of the group or of the one being formed.
   std::vector<WorkerState> workers(int64_t now) const;
 
   std::vector<ClusterAction> take_actions();

@@ -384,9 +384,9 @@ EngineStats EngineCore::stats() const {
 // its tokens again and continue it. But a request may be the cause of the loss. If a group is lost
 // while it computes rows that no group has computed before, the request of these rows gets a
 // strike. With two strikes the request runs alone; the third one ends it. The strikes are cleared
-// as soon as a group has computed these rows. A loss because a worker was killed from outside or
-// became silent is no strike, up to kMaxUncountedLosses times; a kill is known only when the next
-// group forms.
+// as soon as a group has computed these rows. Up to kMaxUncountedLosses times, a loss is no strike
+// if a worker was killed from outside or became silent, or if the group was ended to grow. A kill
+// is known only when the next group forms.
 
 namespace {
 
@@ -554,7 +554,7 @@ void EngineCore::count_strike(Job& job) {
   if (job.strikes < kStrikesUntilOut) return;
   fail(job, absl::InternalError(
                 fmt::format("{} groups of workers were lost while they computed the request up to "
-                            "token {}, the last one alone with it: {}",
+                            "token {}; the last group computed only this request: {}",
                             kStrikesUntilOut, job.strike_end, message_of(suspected->why))));
 }
 

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Max full draws per step. First draws and the draw of the first sequence in order do not count.
+// Max full draws per step, besides first draws. The first sequence in order may always draw.
 inline constexpr size_t kFullDraws = 4;
 // The max number of sequences that start in one step and whose first draw may be a full draw.
 inline constexpr int kFirstDraws = 16;

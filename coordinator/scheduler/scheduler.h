@@ -66,8 +66,8 @@ class Scheduler {
  public:
   explicit Scheduler(const SchedulerLimits& limits);
 
-  // Queues the choices of one request, new or withdrawn ones. If they can share pages, all but the
-  // first wait until the first has computed the prompt, and then compute only what is not shared.
+  // Queues a request's choices, new or withdrawn. If they can share pages or the prompt is scored,
+  // all but the first wait until the first has computed the prompt. Then they use its pages.
   void add(std::span<Sequence* const> choices);
   // The sequence finished or was cancelled: its pages are available at once. When choices are
   // removed together, the first one must be removed first.

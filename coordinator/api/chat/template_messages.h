@@ -16,8 +16,8 @@ namespace lockstep {
 // Adapts messages to the template:
 // - A developer's message becomes a system message if the template does not know the role.
 // - The instructions at the start become one message if the template does not show a second one.
-//   Some templates show instructions only if a user's message is the last one. If other messages
-//   follow the user's last message, the instructions then become part of that message.
+//   Some templates show them only if the last message is a user's. For such a template, if other
+//   messages follow the user's last message, the instructions become part of that message.
 // - A message's text and calls, or several calls, become successive messages if the template does
 //   not show them together. Calls become text if the template does not show calls.
 // - Several parts of a content stay a list if the template takes lists.

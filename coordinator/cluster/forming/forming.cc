@@ -100,7 +100,7 @@ void ClusterCore::open_epoch(int64_t now, Roster roster, bool reload) {
   log(fewer ? LogLevel::kWarning : LogLevel::kInfo,
       fmt::format("epoch {}: {}{} ranks load{}", epoch_.number, epoch_.ranks(),
                   fewer ? fmt::format(" of {}", options_.workers) : "",
-                  epoch_.uneven_measured ? ", each a part by how fast it reads memory" : ""));
+                  epoch_.uneven_measured ? ", each in proportion to its memory speed" : ""));
   assign();
 }
 

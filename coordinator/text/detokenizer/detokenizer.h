@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// The joined pieces are exactly Tokenizer::decode(ids, skip_special true), with one difference: if
-// the tokens continue another text, the blank at the beginning is kept, which decode() drops. Every
-// piece is well-formed UTF-8. The time for a token depends only on its own length, not on that of
-// the sequence.
+// The joined pieces are exactly Tokenizer::decode(ids, skip_special true), with one difference:
+// decode() drops a blank at the beginning, and here it is kept if the tokens continue another text.
+// Every piece is well-formed UTF-8. The time for a token depends only on its own length, not on
+// that of the sequence.
 //
 // Special tokens are left out, except those in `shown_special_ids`.
 //
