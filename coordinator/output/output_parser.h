@@ -28,9 +28,9 @@ struct OutputOptions {
   std::shared_ptr<const FunctionSchemas> functions = nullptr;  // Null: types are unknown.
 };
 
-// Text that looks like a call but is not one stays content. The parser holds back bytes that may
-// become a tag, calls whose name is not complete, and, in a thought that a call may end, all text
-// from the call's tag on.
+// Text that looks like a call but is not one stays content. The parser holds back: bytes that may
+// become a tag; calls whose name is not complete; all text after a call's tag in a thought, if the
+// format lets a call end a thought.
 class OutputParser {
  public:
   explicit OutputParser(const OutputOptions& options);

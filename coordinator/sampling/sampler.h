@@ -72,9 +72,9 @@ absl::StatusOr<Sampled> sample_from_logits(const SamplingParams& params,
                                            const RankCandidates& ranks,
                                            const std::vector<float>& logits);
 
-// plan_score() makes the Output, without its row, that asks for the log-probability of `token` and
-// of the `logprobs` best tokens (0 or more). score() reads the answer: the token, then the best.
-// The bits equal those of a draw of this token.
+// plan_score() makes an Output that asks for the log-probability of `token` and of the `logprobs`
+// best tokens (0 or more); the caller sets its row. score() reads the answer: the token, then the
+// best. The bits equal those of a draw of this token.
 cluster::Output plan_score(int32_t token, int32_t logprobs);
 std::vector<Logprob> score(int32_t token, int32_t logprobs, const RankCandidates& ranks);
 

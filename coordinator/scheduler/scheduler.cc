@@ -14,13 +14,12 @@ namespace lockstep {
 namespace {
 
 // While no sequence decodes, a step with prompts of several clients may take this many times the
-// budget (or this many times the duration of a step with one row, if that is longer). It must not
-// take more, because a new client waits until the step ends.
+// budget, or this many times as long as a step with one row, whichever is longer. It must not take
+// more, because a new client waits until the step ends.
 constexpr int64_t kPromptBudgets = 4;
 
-// A running sequence may need a row and an output in every step, so the number of running sequences
-// is at most the number of a step's rows, and of its outputs. A sequence whose prompt is scored may
-// use all remaining outputs.
+// A running sequence may need a row and an output in every step. So no more sequences run than a
+// step has rows, or outputs. A sequence whose prompt is scored may use all remaining outputs.
 SchedulerLimits effective(SchedulerLimits limits) {
   LOCKSTEP_CHECK(limits.rows > 0 && limits.outputs > 0 && limits.running > 0);
   limits.running = std::min({limits.running, limits.rows, limits.outputs});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request's answer: a log of events; the engine appends and one reader follows. An offset always
-// names the same event, even after others are freed, so a new reader can continue where a reader
-// with a broken connection stopped, as long as the log is kept.
+// names the same event, even after others are freed. So if a reader's connection breaks, a new
+// reader can continue at the same offset, as long as the log is kept.
 #pragma once
 
 #include <atomic>

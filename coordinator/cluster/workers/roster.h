@@ -42,8 +42,8 @@ Roster choose_roster(const Members& members, const RosterRules& rules);
 
 // The rank whose weights `spare`, a worker without a rank, should hold. If `spare` was started as a
 // spare and requests a rank, the result is that rank. Else the choice prefers, in this order: the
-// rank that the fewest others cover, the one that `spare` covers already, one whose worker this
-// process does not restart, one whose worker is on the host of `spare`, the one with the most
+// rank that the fewest others cover; the one that `spare` covers already; one whose worker this
+// process does not restart; one whose worker is on the host of `spare`; the one with the most
 // weights.
 int choose_cover(const Members& members, const std::vector<LinkId>& ranks, LinkId spare);
 

@@ -16,9 +16,9 @@
 
 namespace lockstep::http {
 
-// The rule for a new connection when the max number is open. kRefuse refuses it. kShare also
-// refuses it when its network (network_of()) has seven eighths of that number. kCloseOther accepts
-// it and closes others: see IoThread::close_one().
+// The rule for a new connection. When the max number is open, kRefuse and kShare refuse it, and
+// kCloseOther accepts it and closes others (IoThread::close_one()). kShare also refuses it when its
+// network (network_of()) has seven eighths of the max number.
 enum class WhenFull : uint8_t { kRefuse, kShare, kCloseOther };
 
 // HTTP/2: the limits of a connection until Exchange::keep_connection(). Above them it is closed.
