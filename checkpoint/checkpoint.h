@@ -50,9 +50,9 @@ class Checkpoint {
   // Each file's modification time: remounts, images and `cp -p` keep it.
   absl::StatusOr<std::string> written_at() const;
 
-  // Reads a rectangle of a tensor (of this checkpoint, seen as a matrix) as float32 to out[r *
-  // out_stride + c], or out[c * out_stride + r] if transposed; r and c count from the rectangle's
-  // corner. Reads only pages of the file that contain a part of the rectangle.
+  // Reads a rectangle of a tensor of this checkpoint, seen as a matrix, as float32. The element in
+  // row r and column c of the rectangle goes to out[r * out_stride + c], or if `transposed` to
+  // out[c * out_stride + r]. Reads only pages of the file that contain a part of the rectangle.
   absl::Status read(const TensorInfo& tensor, const Rectangle& rectangle, bool transposed,
                     float* out, int64_t out_stride) const;
   // The same without conversion, for any type of whole bytes. Writes the rectangle's rows to `out`
