@@ -5,9 +5,10 @@
 # lm-evaluation-harness and SGLang's serving benchmark get the base URL and, if they count tokens,
 # the tokenizer. vLLM's own HTTP tests start their own servers.
 #   tools/clients.sh [CLIENT...]     default: all
-# Installs each client into build/clients on its first run. All take about 7 GB, with torch. Alone,
-# sglang takes 0.9 GB without torch, and vllm 0.5 GB. aiperf takes 1.2 GB in a folder of its own,
-# because it needs other versions. The output of a client is build/clients/NAME.log.
+# Installs each client into build/clients on its first run. All clients take about 7 GB, with torch.
+# sglang alone takes 0.9 GB and vllm alone 0.5 GB, both without torch. aiperf takes 1.2 GB in a
+# folder of its own, because it needs other versions. The output of a client is in
+# build/clients/NAME.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

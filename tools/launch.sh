@@ -5,9 +5,10 @@
 # ends all processes, and so does the end of any of them.
 #   tools/launch.sh [--device cuda|cpu] [--workers N] [--logs FOLDER] [--lockstep BINARY]
 #                   [--fast] [-- ARGUMENTS OF `lockstep serve`]
-# By default --device is cuda if `lockstep doctor` finds GPUs, else cpu, and --workers is the number
-# of GPUs, or 1. --fast is passed to serve and the workers. Logs (coordinator.log, rank0.log, ...)
-# go to lockstep-logs. Workers inherit NCCL_* variables; NCCL_DEBUG is WARN if not set.
+# Default of --device: cuda if `lockstep doctor` finds GPUs, else cpu. Default of --workers: the
+# number of GPUs; 1 with cpu. --fast is passed to serve and the workers. Logs (coordinator.log,
+# rank0.log, ...) go to lockstep-logs. Workers inherit NCCL_* variables; NCCL_DEBUG is WARN if not
+# set.
 set -euo pipefail
 
 fail() { echo "launch: $*" >&2; exit 2; }

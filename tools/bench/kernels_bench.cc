@@ -254,9 +254,9 @@ void peak_limit(benchmark::State& state, const Peak& peak) {
   report(state, {.bytes = 0, .flops = std::accumulate(done.begin(), done.end(), int64_t{0})});
 }
 
-// Decode, and prefill of 512 rows, each with short and long context. The shapes of heads are those
-// of TinyLlama, Llama 3.2 1B, Qwen2.5 0.5B, Llama 3 8B, one query head per KV head, DeepSeek-V3's
-// latent attention, and an eighth of its heads.
+// Decode, and prefill of 512 rows, each with short and long context. The shapes of heads, in order:
+// TinyLlama's; Llama 3.2 1B's; Qwen2.5 0.5B's; Llama 3 8B's; one query head per KV head;
+// DeepSeek-V3's latent attention; the same with an eighth of the heads.
 void register_attention(const KernelEntry& kernel) {
   for (const Heads& heads :
        {Heads{32, 4, 64}, Heads{32, 8, 64}, Heads{14, 2, 64}, Heads{32, 8, 128}, Heads{32, 32, 64},

@@ -46,8 +46,8 @@ __attribute__((target("avx2,fma"))) int64_t fp32_avx2(int64_t iterations) {
   return iterations * kChains * 8 * 2;
 }
 
-// Products of bytes. An instruction adds two of them in 16 bits. kSums of its results are added in
-// 16 bits (eight fit if one factor has four bits), and this sum is added to others in 32 bits. Each
+// Products of bytes. An instruction adds two of them in 16 bits. Then kSums results are added, also
+// in 16 bits (eight fit if one factor has four bits). These sums are added up in 32 bits. Each
 // product is an asm statement, because the compiler would compute equal products once.
 template <int kSums>
 __attribute__((target("avx2"))) int64_t bytes_avx2(int64_t iterations) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs SGLang's serving benchmark (formerly bench_serving) against a server; the arguments are its
 URL and the folder of a tokenizer. The benchmark reads 40 streams of completions, then 40 of chats.
-Its packages would import torch, so empty packages with the same folders replace them, and one
-module of the server's side is replaced by the constant that the benchmark reads."""
+SGLang's packages would import torch, so empty packages with the same folders replace them. A module
+with the one constant that the benchmark reads replaces a module of SGLang's server."""
 import importlib.util
 import json
 import runpy

@@ -7,10 +7,10 @@
 
 namespace lockstep {
 
-// `listing` with one line, "layers 2-21: as layer 1", in place of each run of layers whose lines
-// equal those of the layer before, apart from the layer's number, indices and places in memory. A
-// layer begins at the first line that names it ("model.layers.2.mlp"): lines without a name belong
-// to the layer above them. Pure.
+// Returns the listing with one line in place of each run of layers that equal the layer before the
+// run: "layers 2-21: as layer 1". Equal layers may differ in their number, in indices and in places
+// in memory. A layer begins at the first line that names it ("model.layers.2.mlp"): lines without a
+// name belong to the layer above them. Pure.
 std::string fold_layers(std::string_view listing);
 
 }  // namespace lockstep
