@@ -29,11 +29,11 @@ struct TaskPoolOptions {
 
 // Self-clocked fair queueing (Golestani 1994): networks (network_of()) get equal shares of the
 // threads, measured in bytes, and so do the clients of a network. A task's cost is its size plus
-// 1024 bytes. Its tag is its cost plus the larger of two numbers: the clock and the last tag of its
-// client. The task with the smallest tag is next; the clock is the tag of the task started last.
-// There are two levels: the networks share one clock, with a tag for each network; the clients of a
-// network share the network's own clock, with a tag for each client. So a client that sends many or
-// large tasks delays only itself. Thread-safe.
+// 1024 bytes. A task's tag is its cost plus the larger of two numbers: the clock and the last tag
+// of its client. The task with the smallest tag is next; the clock is the tag of the task started
+// last. There are two levels: the networks share one clock, with a tag for each network; the
+// clients of a network share the network's own clock, with a tag for each client. So a client that
+// sends many or large tasks delays only itself. Thread-safe.
 class TaskPool {
  public:
   // A task with more bytes is long: it could occupy a thread for a noticeable time.
@@ -44,8 +44,9 @@ class TaskPool {
   ~TaskPool();
 
   // Does not block. `bytes`: the task's size, a measure of its time and memory. A task that still
-  // waits at `deadline_ms` (steady_now_ms(); 0: none) is run at that time, on a separate thread; it
-  // must check whether it is late. kResourceExhausted: too many tasks or bytes wait or run already.
+  // waits at `deadline_ms` (steady_now_ms(); 0: none) is run at that time, on a separate thread;
+  // the task must check whether it is late. kResourceExhausted: too many tasks or bytes wait or run
+  // already.
   absl::Status submit(const std::string& client, int64_t bytes, std::function<void()> task,
                       int64_t deadline_ms = 0) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -408,8 +408,8 @@ void ClusterCore::cover_ranks() {
   }
 }
 
-// Sends the assignment that the spare would get if that rank were lost now. It is sent again in
-// each epoch; the spare loads only weights that it does not have in memory.
+// Sends the assignment that the spare would get if `rank` were lost now. Each epoch sends its own
+// assignment; the spare loads only weights that it does not have in memory.
 void ClusterCore::preload(Member& spare, int rank) {
   spare.cover.epoch = epoch_.number;
   std::vector<LinkId> links = epoch_.links;

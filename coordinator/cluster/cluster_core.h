@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coordinator's view of its workers as a state machine: which have joined, which form the
-// group, which are alive, which are restarted. Events go in, actions come out; it has no thread,
-// clock, lock or socket, so that tests run it on virtual time.
+// group, which are alive, which are restarted. Events go in, actions come out; the core has no
+// thread, clock, lock or socket, so that tests run it on virtual time.
 //
 //   want_group, opened, Hello -> Send{Assignment}; Ready of all -> Send{Start}, Send{null step};
 //   StepResult of all -> GroupFormed; exchange -> Send{Step}; StepResult of all -> RankReplies

@@ -108,7 +108,7 @@ class Engine::Loop {
   EngineCore core_;
   std::shared_ptr<Group> group_;
   std::unique_ptr<TaskThread> former_ = std::make_unique<TaskThread>();
-  bool forming_ = false;  // True while former_ is forming a group, which the inbox delivers.
+  bool forming_ = false;  // Until the inbox delivers the group that former_ forms.
   absl::Status lost_;     // If set, leave the group with this error after the pending actions.
   bool formed_before_ = false;
   bool answered_ = true;           // The last group completed a step.

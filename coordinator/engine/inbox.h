@@ -67,7 +67,7 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   // Takes all messages. Waits for the first one until the steady clock reaches `until_ms`; nullopt:
   // without limit. After stop() only `stopping` is taken: end() returns the other messages.
   Messages take(std::optional<int64_t> until_ms) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for `time` or until stop(); true in the latter case.
+  // Waits for `time`, or until stop(): then returns true.
   bool wait_stopping(std::chrono::milliseconds time) ABSL_LOCKS_EXCLUDED(mutex_);
   // A request has begun or ended: it leaves the queue.
   void leave(const Stream* stream) ABSL_LOCKS_EXCLUDED(mutex_);

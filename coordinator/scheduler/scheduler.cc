@@ -254,8 +254,8 @@ bool Scheduler::start(Sequence* next) {
   return true;
 }
 
-// Preempts sequences so that `sequence` fits. If it would not fit even without all sequences that
-// may be preempted, none is preempted.
+// Preempts as many sequences as must go so that `sequence` fits. If all that may be preempted are
+// not enough, preempts none.
 void Scheduler::make_room(const Sequence& sequence) {
   const int32_t priority = sequence.request().priority;
   const int64_t kept = std::max(running_of_client(sequence) + 1, own_share());  // Per client.

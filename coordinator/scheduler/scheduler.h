@@ -29,13 +29,13 @@
 // A sequence that outgrows its rotary frequencies releases its pages before the step is planned; it
 // keeps its slot and is computed again as a prompt.
 //
-// There is no deadlock. The first running sequence in order is preempted only by a sequence that is
-// before it in order and then runs instead. It computes a row in every step (part 2 always gives it
-// one row), so it ends. There are always pages for it: its tokens fit into all pages together, and
-// it can take all pages of the tree that it does not use. Sequences do not preempt each other in
-// circles, either. A waiting sequence takes nothing from its own client or from a client that runs
-// as few sequences, so each preemption makes the clients' shares more equal; and priorities are
-// strict.
+// There is no deadlock. The first running sequence in order computes a row in every step (part 2
+// always gives it one row), so it ends. Only a sequence before it in order can preempt it, and is
+// then the first itself. There are always pages for the first one: its tokens fit into all pages
+// together, and it can take all pages of the tree that it does not use. Sequences do not preempt
+// each other in circles, either. A waiting sequence takes nothing from its own client or from a
+// client that runs as few sequences, so each preemption makes the clients' shares more equal; and
+// priorities are strict.
 #pragma once
 
 #include <cstdint>

@@ -73,13 +73,13 @@ std::string why_incompatible(const cluster::Hello& hello, const cluster::Hello& 
 // sets, the largest; of these, the one with the oldest worker. Workers are in the order of arrival.
 std::vector<LinkId> choose_compatible(const Members& members);
 
-// Chooses one of `candidates` for each of `ranks` ranks; there must be enough. It prefers, in this
-// order: workers with fewer failures; workers that are no idle spares; workers that had a rank in
-// an equally large group; workers that hold a rank's weights. A worker may claim a rank: the one
-// that it had, else the one whose weights it holds, else the one that it requests. If several
-// workers that are equal in this order claim a rank, the newest gets it.
-// A restarted worker replaces its predecessor, whose stream may still be open: if both request the
-// same rank, the older one has no claim to it. Workers without a claim fill the remaining ranks.
+// Chooses one of `candidates` for each of `ranks` ranks; there must be enough. The choice
+// prefers, in this order: workers with fewer failures; workers that are no idle spares; workers
+// that had a rank in an equally large group; workers that hold a rank's weights. A worker may claim
+// a rank: the one that it had, else the one whose weights it holds, else the one that it requests.
+// If several workers that are equal in this order claim a rank, the newest gets it. A restarted
+// worker replaces its predecessor, whose stream may still be open: if both request the same rank,
+// the older one has no claim to it. Workers without a claim fill the remaining ranks.
 std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkId>& candidates,
                                  int ranks);
 
