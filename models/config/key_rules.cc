@@ -68,7 +68,7 @@ constexpr KeyRule kRules[] = {
      "bias_dropout_fusion skip_bias_add pad_key_length validate_runner_input",
      ""},
     {RuleKind::kHarmlessAt, "inference_runner use_backbone_lora use_llm_lora", "[0]"},
-    // The reference does not implement this attention: its queries see all positions.
+    // The reference does not implement this attention: there, queries see all positions.
     {RuleKind::kHarmless, "dual_chunk_attention_config", ""},
     // Training.
     {RuleKind::kHarmless,
@@ -78,8 +78,8 @@ constexpr KeyRule kRules[] = {
      ""},
     // Token ids; begin and end ids are read elsewhere.
     {RuleKind::kHarmless, "*_token_id *_token_ids *_token_index", ""},
-    // Settings of generation, which files had here before generation_config.json; only the latter
-    // is used.
+    // Settings of generation. Older files have them here; only those in generation_config.json are
+    // used.
     {RuleKind::kHarmless,
      "temperature top_k top_p min_p typical_p repetition_penalty length_penalty diversity_penalty "
      "do_sample early_stopping max_length min_length max_new_tokens num_beams num_beam_groups "

@@ -11,7 +11,7 @@ LanguageModel smollm3(Keys& keys) {
   m.attention.set_bias(keys.flag("attention_bias", false));
   m.mlp.bias = keys.flag("mlp_bias", false);
   m.attention.rotates = rotates_by_layer(keys, m.sizes.layers, 4);
-  keys.ignore("sliding_window max_window_layers");  // The reference never reads the latter.
+  keys.ignore("sliding_window max_window_layers");  // Nothing reads the second one.
   const bool used = keys.flag("use_sliding_window", false);
   const int64_t window = used ? read_window(keys, 0) : 0;
   for (size_t i = 0; i < m.attention.windows.size(); ++i) {
