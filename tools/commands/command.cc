@@ -168,7 +168,7 @@ void read_environment(CLI::App& app) {
     option->envname("LOCKSTEP_" + name);
   }
   // CLI11 reads the environment variables of all commands, also of those that are not on the
-  // command line. It skips a command that has this callback and was not parsed.
+  // command line. CLI11 skips a command that has this callback and was not parsed.
   app.parse_complete_callback([] {});
   app.footer(
       "Each flag can be set by the environment variable named with it. The command line has "

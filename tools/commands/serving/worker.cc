@@ -124,8 +124,8 @@ std::shared_ptr<Command> add_worker(CLI::App& parent) {
   add_flags(*command->app, options->flags());
   command->app->get_option("--coordinator")->required();
   read_environment(*command->app);
-  // The process that starts workers passes all options as arguments. Its environment variables are
-  // options of that process, not of its workers.
+  // A process that starts workers passes all their options as arguments. The environment variables
+  // are options of that process, not of the workers.
   command->app->get_option("--parent-pid")
       ->trigger_on_parse()
       ->each([app = command->app](const std::string&) { ignore_environment(*app); });
