@@ -21,7 +21,7 @@ namespace lockstep {
 // Whether a model may be opened without its weights, for inspection only.
 enum class WeightFiles { kNeeded, kOptional };
 
-// Defaults for requests, which override those of the model's files.
+// Defaults for requests. They override those of the model's files.
 struct RequestDefaults {
   std::string sampling;               // A JSON object, see add_sampling_defaults(); "": none.
   std::optional<int32_t> max_tokens;  // On every endpoint.

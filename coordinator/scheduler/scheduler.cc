@@ -175,7 +175,7 @@ int64_t Scheduler::outputs_left() const {
   return left;
 }
 
-// If no output is left, takes one from a sequence whose prompt is scored and that has several.
+// If no output is left, takes one from a sequence that has several because its prompt is scored.
 // There is such a sequence, because fewer sequences run than a step has outputs.
 void Scheduler::keep_output() {
   if (outputs_left() > 0) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index of resumable streams, which clients can resume by name, and of their memory. It has no
-// thread, clock or lock: the caller passes the time.
+// The index of resumable streams and of their memory. Clients resume a stream by its name. The
+// index has no thread, clock or lock: the caller passes the time.
 #pragma once
 
 #include <cstdint>

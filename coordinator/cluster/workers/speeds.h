@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relative speeds of a group's ranks, which determine its plan: given by the user, or measured
-// by workers. The first measurement is kept, so that a restart does not change the plan.
+// The relative speeds of a group's ranks, given by the user or measured by workers. The group's
+// plan depends on them. The first measurement is kept, so that a restart does not change the plan.
 #pragma once
 
 #include <map>

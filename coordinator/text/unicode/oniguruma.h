@@ -21,7 +21,7 @@ OnigEncodingTypeST* onig_utf8();
 // Immutable once compiled, for any thread.
 class OnigurumaRegex {
  public:
-  // kInvalidArgument describes the error in the pattern, which must be well-formed UTF-8.
+  // The pattern must be well-formed UTF-8. kInvalidArgument describes the error in it.
   static absl::StatusOr<OnigurumaRegex> compile(std::string_view pattern);
 
   // The first match that begins at `from` or later, in bytes. The search backtracks as far as the

@@ -121,7 +121,7 @@ std::string one_line(std::string_view text);
 // Code points that are unknown to Unicode 14 (Oniguruma's tables), in order.
 std::span<const CategoryRange> assigned_after_unicode_14();
 
-// Code points that the normalizer of tokenizers, whose tables are Unicode 9's, leaves unchanged.
+// Code points that tokenizers' normalizer leaves unchanged, because its tables are Unicode 9's.
 bool is_unknown_to_normalizer(char32_t code_point);
 
 }  // namespace lockstep

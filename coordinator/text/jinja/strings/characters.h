@@ -58,7 +58,7 @@ std::string_view clipped(std::string_view text, size_t bytes);
 enum class Case : uint8_t { kNone, kLower, kUpper, kTitle };
 Case case_of(char32_t c);
 
-// Appends the character's form in the case `wanted`, which may be several characters. The caller
+// Appends the character's form in the case `wanted`; a form may have several characters. The caller
 // handles the final sigma.
 void append_cased(char32_t c, Case wanted, std::string* text);
 

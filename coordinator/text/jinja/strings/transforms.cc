@@ -30,7 +30,7 @@ MarkedText titled(const MarkedText& text, Case first, F&& is_between) {
   });
 }
 
-// Whether the character is a sigma at the end of a word, which has its own form.
+// Whether the character is a final sigma: at the end of a word, a sigma has a form of its own.
 bool is_final_sigma(std::string_view text, const Character& c) {
   return c.value == 0x3A3 && c.begin > 0 &&
          case_of(code_point_before(text, c.begin).value) != Case::kNone &&
