@@ -26,7 +26,7 @@ absl::StatusOr<MatrixShape> source_matrix(const program::Piece& piece);
 // Checks that the rectangles are inside their sources and make up exactly the weight [rows, cols].
 absl::Status check_recipe(const program::Weight& weight);
 
-// Whether pieces follow each other along columns: in a BIAS or a NORM, which has one row.
+// Whether pieces follow each other along columns, as in a BIAS or a NORM: these have one row.
 bool side_by_side(const program::Weight& weight);
 
 // Rows (for BIAS and NORM: columns) [begin, end) of a weight's stacked pieces. Stacked row begin +

@@ -45,7 +45,7 @@ class WeightSource {
   absl::StatusOr<std::string> contents(const ProgressCallback& alive = {}) const;
   absl::StatusOr<std::string> written_at() const;
 
-  // Locates the rows of a weight, which passed check(), in a file. An error unless the file stores
+  // Locates in a file the rows of a weight that passed check(). An error unless the file stores
   // these rows as they are, in the weight's own type.
   absl::StatusOr<StoredRows> stored_rows(const program::Weight& weight) const;
 
