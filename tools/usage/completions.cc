@@ -79,8 +79,8 @@ std::vector<std::string> nested_names(std::span<const CommandUsage> commands) {
   return names;
 }
 
-// The cases of a bash script: for each action, such as a list of words, all flags whose value is
-// completed by it.
+// The cases of a bash script. A case has one action, such as a list of words, and all flags whose
+// values that action completes.
 std::string bash_values(std::span<const CommandUsage> commands) {
   std::map<std::string, std::vector<std::string>> patterns;
   for (const CommandUsage& command : commands) {

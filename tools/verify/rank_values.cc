@@ -18,7 +18,8 @@ namespace {
 
 using program::Program;
 
-// The end of the longest run of instructions from `begin` on whose values fit one answer.
+// The end of the longest run of instructions that begins at `begin` and whose values fit one
+// answer.
 absl::StatusOr<int> window_end(std::span<const Program> programs, int begin, int end,
                                int64_t rows) {
   std::vector<int64_t> bytes(programs.size());

@@ -33,8 +33,8 @@ struct TemplateFlags {
   bool ranges = false;
 };
 
-// Loads the template of a model, which is named as MODEL is in other commands. A folder needs no
-// config.json here.
+// Loads the template of a model. `path` names the model, like MODEL in other commands, but a folder
+// needs no config.json here.
 absl::StatusOr<ChatTemplate> load_of_model(const std::string& path) {
   std::error_code error;
   std::filesystem::path folder = path;
