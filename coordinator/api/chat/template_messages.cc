@@ -144,12 +144,12 @@ class Writer {
     const bool is_later = conversation_.place_of(index) == Place::kLater;
     const bool at_start = is_instruction(message) && is_later &&
                           best_role(message, Place::kFirst, traits_).fate == Fate::kShown;
-    return field_error(name + ".role",
-                       "the model's chat template leaves out messages of the role {}{}",
-                       printable(message.role()),
-                       at_start                  ? ", except those before all others"
-                       : is_instruction(message) ? " there; put the text into the user's"
-                                                 : "");
+    return field_error(
+        name + ".role", "the model's chat template leaves out messages of the role {}{}",
+        printable(message.role()),
+        at_start                  ? ", except those before all others"
+        : is_instruction(message) ? " at this place; put the text into a user's message"
+                                  : "");
   }
 
   OrderedJson content_of(const std::string& text, ContentForm form, bool is_open = false) const {

@@ -85,7 +85,8 @@ std::vector<LinkId> choose_ranks(const Members& members, const std::vector<LinkI
 
 // Returns the rank that blocks the others, if it made no progress for `stuck_ms`; -1: none. Only an
 // `unanswered` rank can block: of those that wait for no peer, the one with the least progress. If
-// all wait, it is the one with the least progress, but only if no rank of the group made progress.
+// all wait, it is the one with the least progress, but only if no rank of the group made progress
+// in that time.
 int find_stuck(const std::vector<const Member*>& ranks, const std::vector<bool>& unanswered,
                int64_t now, int64_t stuck_ms);
 
