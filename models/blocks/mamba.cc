@@ -6,7 +6,8 @@
 namespace lockstep {
 namespace {
 
-// Steps must be unbounded: null, or [0, "Infinity"], a string because JSON has no such number.
+// Steps must not be bounded: the key is null, or [0, "Infinity"]. JSON has no number for infinity,
+// so it is a string.
 void check_step_limit(Keys& keys) {
   const Json& limit = keys.json("time_step_limit");
   if (limit.is_null() || limit == Json::array({0, "Infinity"})) return;
