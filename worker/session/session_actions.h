@@ -18,9 +18,6 @@ struct WeightsInMemory {
   std::string program;  // Serialized.
   std::string source;   // The checkpoint's folder, or the seed of random weights.
   std::string stamp;    // The source's stamp, see source_stamp().
-  // The files were written after these weights or earlier ones had been read, and no Ready has
-  // reported that yet.
-  bool rewritten = false;
 };
 
 // One long action. At most one is running; each is answered by exactly one work_done().
