@@ -21,8 +21,8 @@
 namespace {
 
 constexpr char kAbout[] =
-    "Serves one large language model from many processes, with the same bits always.\n"
-    "MODEL is a folder in Hugging Face layout; without one the small demo model is used.\n\n"
+    "Serves one large language model from many processes, and always computes the same bits.\n"
+    "MODEL is a folder in Hugging Face layout. Without MODEL the small demo model is used.\n\n"
     "  lockstep generate --prompt \"Once upon a time\" --workers 2\n"
     "  lockstep serve MODEL --workers 4";
 

@@ -69,16 +69,17 @@ inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
        "(default: 0.8 on CPUs, 0.9 on GPUs)",
        FlagValues{.min = 1e-6, .max = 1}},
       {"--weight-cache", &weight_cache,
-       "Folder where each worker keeps its weights packed for this machine, so that the next start "
-       "is fast: FOLDER, auto (lockstep in the user's cache folder, for weights of 64 MiB and "
-       "more) or off",
+       "Folder in which each worker stores its weights in the layout of its kernels, so that the "
+       "next start is fast: FOLDER, auto (the folder lockstep in the user's cache folder, for "
+       "weights of at least 64 MiB) or off",
        FlagValues{.form = "FOLDER|auto|off"}},
       {"--weight-cache-limit", &weight_cache_limit,
-       "Largest size of the folder of --weight-cache; the least recently used files are deleted "
+       "Max size of the folder of --weight-cache; beyond it the least recently used files are "
+       "deleted "
        "(default: 50 GB)",
        FlagValues{.is_size = true}},
       {"--log-level", &log_level,
-       "debug (a worker prints a profile by kernel at the end), info, warning or error",
+       "debug (a worker prints the time of each kernel when it ends), info, warning or error",
        FlagValues{.form = "debug|info|warning|error"}},
   };
 }
@@ -87,39 +88,44 @@ inline std::vector<Flag> cluster_tls_flags(TlsFiles& tls) {
   return {
       {"--cluster-cert", &tls.cert,
        "PEM file of this process's certificate, for the port where workers join and for data "
-       "ports; coordinator and workers each need one; it is read again when it changes",
+       "ports; the coordinator and each worker need one. The file is read again when it changes",
        FlagValues{.form = "FILE"}},
       {"--cluster-key", &tls.key, "PEM file of the certificate's key", FlagValues{.form = "FILE"}},
       {"--cluster-ca", &tls.ca,
-       "PEM file of the authority that signed the certificates of all these processes",
+       "PEM file of the authority that signed the certificates of the coordinator and of all "
+       "workers",
        FlagValues{.form = "FILE"}},
   };
 }
 
 inline std::vector<Flag> WorkerProcessOptions::flags() {
   std::vector<Flag> own = {
-      {"--coordinator", &coordinator, "HOST:PORT of `lockstep serve`",
+      {"--coordinator", &coordinator, "The address of --cluster of `lockstep serve`",
        FlagValues{.form = "HOST:PORT"}},
       {"--threads", &threads,
        "Threads (default: all usable cores; with AMX, one thread per physical core)",
        FlagValues{.min = 0, .max = 1024}},
       {"--processors", &processors,
-       "Processors that the threads are bound to, one each, e.g. 0-3,8 (default: none)"},
+       "Processors to which the threads are bound, one processor per thread, e.g. 0-3,8 (default: "
+       "threads are not bound)"},
       {"--device", &device,
-       "The device to compute on: cpu, cuda (the GPU whose number is --rank), cuda:N, auto",
+       "The device to compute on: cpu; cuda, the GPU whose number is --rank; cuda:N, GPU N; auto, "
+       "cuda if this machine has a GPU, else cpu",
        FlagValues{.form = "cpu|cuda|cuda:N|auto"}},
       {"--fast", &fast,
-       "Compute in the GPU's fast numeric class, as all ranks of a group must; see `serve --fast`"},
+       "Compute in the fast numeric class of GPUs (see `serve --fast`); all ranks of a group need "
+       "the same class"},
       {"--data-listen", &data_listen,
        "ADDRESS:PORT where ranks of other hosts connect; port 0: any free port, off: none "
-       "(default: with --cluster-cert or --insecure cluster, a free port at the address from which "
-       "the worker reaches the coordinator)",
+       "(default: a free port at the address from which the worker reaches the coordinator, if "
+       "--cluster-cert or --insecure cluster is given; else off)",
        FlagValues{.form = "ADDRESS:PORT|off"}},
       {"--health", &health,
        "HOST:PORT for probes in plain text: grpc.health.v1.Health with two services, named live "
        "and ready; off: none",
        FlagValues{.form = "HOST:PORT|off"}},
-      {"--host-name", &host_name, "Workers with different names count as on different hosts",
+      {"--host-name", &host_name,
+       "The host's name: workers with different names count as on different hosts",
        FlagValues{.check = [](const std::string& name) -> std::string {
          return name.size() <= 64 ? "" : "up to 64 bytes";
        }}},
@@ -131,11 +137,12 @@ inline std::vector<Flag> WorkerProcessOptions::flags() {
       {"--spare", &spare,
        "Hold the weights of a rank until that rank is lost, and then take its place"},
       {"--speed", &speed,
-       "The worker's relative speed, used if all workers have one: a worker with 8 gets a part of "
-       "twice the size of one with 4 (default: how fast it reads memory)",
+       "The worker's relative speed, used if all workers have this flag: speed 8 gets twice the "
+       "part of speed 4 (default: how fast the worker reads memory)",
        FlagValues{.min = 1e-6, .max = 1e15}},
       {"--parent-pid", &parent_pid},
-      {"--log-format", &log_format, "text, or json: each line of the log is one object",
+      {"--log-format", &log_format,
+       "The form of the log: text, or json, where each line is one object",
        FlagValues{.form = "text|json"}},
   };
   return join(join(std::move(own), shared_flags()), cluster_tls_flags(tls));

@@ -61,28 +61,30 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
       {"--workers", &workers, "Worker processes that share the model", FlagValues{.min = 1}},
       {"--kv-memory", &kv_memory_bytes,
        "Each worker's memory for the state of sequences (keys and values, recurrent state), e.g. "
-       "2GiB (default: --memory-fraction of the remaining memory)",
+       "2GiB (default: the share --memory-fraction of the memory that is left after loading the "
+       "weights)",
        FlagValues{.is_size = true}},
       {"--silent-ms", &silent_ms,
-       "A worker that sends nothing for this long is lost; it is restarted if this command started "
-       "it",
+       "A worker that sends nothing for this time in ms counts as lost; if this command started "
+       "the worker, it starts it again",
        FlagValues{.min = 500}},
       {"--stuck-ms", &stuck_ms,
-       "A worker that blocks the others and makes no progress for this long is lost"},
+       "A worker that blocks the others and makes no progress for this time in ms counts as lost"},
       {"--grace-ms", &grace_ms,
-       "A lost worker has this long to return; then the others continue without it",
+       "A lost worker has this time in ms to return; after that the others continue without it",
        FlagValues{.min = 0, .max = 1e9}},
       {"--min-workers", &min_workers,
-       "The min number of workers with which a smaller group continues after a loss; with fewer, "
+       "The min number of workers of a group that continues after a loss; if fewer are left, "
        "requests wait",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
-       "A smaller group takes in a new worker when no request runs, or this long after it joined",
+       "A group with lost ranks takes in a new worker when no request runs, or this time in "
+       "seconds after the worker joined",
        FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
       {"--speeds", &speeds,
-       "Relative speeds of the workers, by rank, e.g. 8,8,4: a worker with 8 gets a part of "
-       "twice the size of one with 4 (default: measured by workers that are started by hand, else "
-       "equal)",
+       "Relative speeds of the workers, by rank, e.g. 8,8,4: speed 8 gets twice the part of speed "
+       "4 (default: workers that are started by hand measure "
+       "their speeds; otherwise all speeds are equal)",
        FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
   };
 }

@@ -84,7 +84,7 @@ inline std::vector<Flag> EngineOptions::flags() {
                    "GPUs, else {})",
                    kGpuChunk, kChunk),
        FlagValues{.min = 1, .max = 65'536, .words = {"auto"}}},
-      {"--max-running", &max_running, "Max sequences computed together",
+      {"--max-running", &max_running, "Max number of sequences that run at once",
        FlagValues{.min = 1, .max = 4096}},
   };
 }
@@ -92,12 +92,12 @@ inline std::vector<Flag> EngineOptions::flags() {
 inline std::vector<Flag> EngineOptions::serve_flags() {
   return {
       {"--step-budget-ms", &step_budget_ms,
-       "Target time of a step while other requests decode: long prompts get the time that decode "
+       "Target time in ms of a step in which sequences decode: prompts get the time that decoding "
        "leaves; 0: no limit (default: 60, on GPUs 50)",
        FlagValues{.min = 0, .max = 600'000}},
       {"--queue-seconds", &max_outage_ms,
-       "A request whose estimated wait is longer is refused; if no group of workers can be formed "
-       "for this time, requests without a deadline end; 0: no limit",
+       "A request that would wait longer, by an estimate, is refused. If no group of workers can "
+       "be formed for this time, requests without a deadline end. 0: no limit",
        FlagValues{.min = 0, .max = 86'400, .unit = 1'000}},
   };
 }

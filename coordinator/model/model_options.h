@@ -60,29 +60,29 @@ struct ModelOptions {
 inline std::vector<Flag> ModelOptions::flags() {
   return {
       {"MODEL", &path,
-       "A folder in Hugging Face layout, or org/name in the local Hugging Face cache; nothing: the "
-       "demo model",
+       "A folder in Hugging Face layout, or org/name in the local Hugging Face cache (default: the "
+       "demo model)",
        FlagValues{.form = "FOLDER"}},
       {"--dtype", &dtype,
        "Type of weights in memory: auto (as stored), float32 (and all arithmetic in float32), "
        "bfloat16",
        FlagValues{.form = "auto|float32|bfloat16"}},
-      {"--quantize", &quantize,
-       "Weights as small integers, rounded while loading: " + scheme_names(),
+      {"--quantize", &quantize, "Round weights to small integers at load: " + scheme_names(),
        FlagValues{.form = scheme_names("|")}},
       {"--kv-dtype", &kv_dtype,
-       "Type of keys and values in memory: auto (bfloat16 if weights are, else float32), float32, "
+       "Type of keys and values in memory: auto (bfloat16 if the weights are bfloat16, else "
+       "float32), float32, "
        "bfloat16, int8",
        FlagValues{.form = "auto|float32|bfloat16|int8"}},
       {"--embedding", &embedding,
-       "The place of the embedding: memory, or file (rows are read from the checkpoint when tokens "
-       "need them; the file must not change meanwhile). With --quantize, file gives other "
-       "bits than memory: the rows are not rounded",
+       "The place of the embedding: memory, or file (a row is read from the checkpoint when a "
+       "token needs it; the checkpoint must not change while it is used). With --quantize, file "
+       "gives other bits than memory, because rows in the file are not rounded",
        FlagValues{.words = {"memory", "file"}}},
       {"--random-weights", &random_weights,
        "Draw random weights from this seed; only config.json is needed"},
       {"--ignore-config", &ignore_config, "A key of config.json to ignore (repeatable)"},
-      {"--max-context", &max_context, "Positions of a sequence (default: the model's)",
+      {"--max-context", &max_context, "Max positions of a sequence (default: the model's max)",
        FlagValues{.min = 0}},
   };
 }
@@ -90,7 +90,8 @@ inline std::vector<Flag> ModelOptions::flags() {
 inline std::vector<Flag> ModelOptions::chat_flags() {
   return {
       {"--chat-template", &chat_template,
-       fmt::format("A file with a chat template, or a known name ({}), instead of MODEL's",
+       fmt::format("A file with a chat template, or the name of a built-in template ({}), in place "
+                   "of MODEL's template",
                    known_template_names()),
        FlagValues{.form = "FILE|" + known_template_names()}},
       {"--template-vars", &template_variables,
@@ -104,20 +105,21 @@ inline std::vector<Flag> ModelOptions::chat_flags() {
 inline std::vector<Flag> ModelOptions::serve_flags() {
   return {
       {"--served-model-name", &names,
-       "The model's name for clients (default: its folder's name); repeatable, answers have the "
-       "first",
+       "The model's name for clients (default: its folder's name). Repeatable: answers have the "
+       "first name",
        FlagValues{.check = [](const std::string& name) -> std::string {
          const auto plain = [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; };
          const bool good = !name.empty() && name.size() <= 256 && std::ranges::all_of(name, plain);
          return good ? "" : "up to 256 printable characters without blanks and quotes";
        }}},
       {"--sampling-defaults", &defaults.sampling,
-       "Default sampling of requests, which overrides the model's generation_config, as JSON: "
+       "Default sampling options of requests, as JSON; they override those of "
+       "generation_config.json: "
        "{\"temperature\": 0.6, \"presence_penalty\": 1}"},
       {"--max-tokens-default", &defaults.max_tokens, "Default max_tokens of requests",
        FlagValues{.min = 1, .max = 1 << 30}},
       {"--chat-template-kwargs", &defaults.template_variables,
-       "Default variables of the chat template, for requests that do not set them, as JSON: "
+       "Default variables of the chat template, as JSON, for requests that do not set them: "
        "{\"enable_thinking\": false}"},
       {"--prompt-embeds", &takes_prompt_embeds,
        "Accept rows of embeddings in prompts (prompt_embeds of gRPC's Generate)"},

@@ -192,14 +192,15 @@ int main(int argc, char** argv) {
   lockstep::faults::Flags flags;
   app.add_option("--faults", flags.faults, "The number of faults")->capture_default_str();
   app.add_option("--seed", flags.seed, "The seed of the draw")->capture_default_str();
-  app.add_option("--limit-s", flags.limit_s, "The seconds until the server must serve again")
+  app.add_option("--limit-s", flags.limit_s,
+                 "The max time in s after a fault until the server serves again")
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "The server's ranks")->capture_default_str();
   app.add_option("--clients", flags.clients, "The number of clients")->capture_default_str();
   app.add_option("--kinds", flags.kinds, "Draw only these kinds")
       ->delimiter(',')
       ->transform(CLI::Transformer(numbers_by_name<Kind>(lockstep::faults::kKinds)));
-  app.add_option("--phases", flags.phases, "Strike only in these phases")
+  app.add_option("--phases", flags.phases, "Cause faults only in these phases")
       ->delimiter(',')
       ->transform(CLI::Transformer(numbers_by_name<Phase>(lockstep::faults::kPhases)));
   app.add_option("--silent-ms", flags.silent_ms, "Passed to the server (0: its default)");

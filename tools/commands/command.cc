@@ -52,11 +52,11 @@ std::vector<Flag> RunOptions::model_flags() {
   const std::vector<Flag> cut = {
       {"--strategy", &strategy,
        "How matrices are sharded: gather (the same bits for any number of workers) or reduce (less "
-       "communication; the bits depend on the number of workers); default: gather, reduce with "
-       "--fast",
+       "communication; the bits depend on the number of workers); default: gather; with --fast "
+       "reduce",
        FlagValues{.words = {"", "gather", "reduce"}}},
       {"--fast", &worker.fast,
-       "GPUs compute in their fast numeric class: kernels are chosen by time, and the bits of a "
+       "GPUs compute in their fast numeric class: each uses the fastest kernels, and the bits of a "
        "request may depend on other requests"},
   };
   return join(join(model.flags(), cut), service.engine.flags());
@@ -65,14 +65,15 @@ std::vector<Flag> RunOptions::model_flags() {
 std::vector<Flag> RunOptions::group_flags() {
   const std::vector<Flag> local = {
       {"--threads", &worker.threads,
-       "Threads of each worker (default: cores / workers; with AMX, physical cores / workers)",
+       "Threads of each worker (default: the number of usable cores divided by the number of "
+       "workers; with AMX only physical cores count)",
        FlagValues{.min = 0, .max = 1024}},
       {"--no-pin", &no_pin,
-       "Let the system move threads between CPUs (default: each is pinned to one if there are "
-       "enough)"},
+       "Let the system move threads between CPUs (default: each thread is pinned to one CPU if "
+       "there are enough CPUs)"},
       {"--device", &worker.device,
-       "The device of workers: cpu; cuda, one GPU per worker; cuda:N, one GPU for all; auto, cuda "
-       "if there are enough GPUs",
+       "The device of workers: cpu; cuda, one GPU per worker; cuda:N, GPU N for all workers; auto, "
+       "cuda if there is a GPU for each worker, else cpu",
        FlagValues{.form = "cpu|cuda|cuda:N|auto"}},
   };
   return join(join(service.cluster.flags(), local), worker.shared_flags());
@@ -171,7 +172,7 @@ void read_environment(CLI::App& app) {
   // command line. CLI11 skips a command that has this callback and was not parsed.
   app.parse_complete_callback([] {});
   app.footer(
-      "Each flag can be set by the environment variable named with it. The command line has "
+      "The environment variable shown beside a flag sets the flag, too. The command line has "
       "precedence.");
 }
 

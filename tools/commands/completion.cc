@@ -15,7 +15,7 @@ std::shared_ptr<Command> add_completion(CLI::App& parent) {
   auto shell = std::make_shared<std::string>();
   command->app = parent.add_subcommand(
       "completion",
-      "Prints a script with which a shell completes commands, flags, values of flags and file "
+      "Prints a script for a shell, which completes commands, flags, values of flags and file "
       "names; or the manual page.\n\n  source <(lockstep completion bash)");
   add_flags(*command->app, {{"SHELL", shell.get(), "A shell, or man: the manual page, for roff",
                              FlagValues{.words = {"bash", "zsh", "fish", "man"}}}});

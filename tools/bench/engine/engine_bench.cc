@@ -300,7 +300,7 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--ranks", flags.ranks)->capture_default_str();
   app.add_option("--tokens", flags.tokens, "Tokens of each stream")->capture_default_str();
-  app.add_option("--compute-us", flags.compute_us, "A rank's time for a step")
+  app.add_option("--compute-us", flags.compute_us, "The time in us that a rank takes for a step")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   app.add_option("--model", flags.model,

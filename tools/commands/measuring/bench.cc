@@ -184,10 +184,11 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
        {"--output-tokens", &flags->output_tokens, "Tokens of each answer", FlagValues{.min = 2}},
        {"--batch", &flags->batch, "Sequences that run at once", FlagValues{.min = 1}},
        {"--cases", &flags->cases,
-        "Comma-separated cases instead of --prompt-tokens, --output-tokens and --batch: "
-        "prefill:512, decode:128 (steps), decode:128@4096 (after 4096 tokens), decode:128x8 "
-        "(8 sequences at once); \"-\" reads them from standard input, one line at a time. "
-        "With --json: a line about the group, then one per case"},
+        "Cases, separated by commas, in place of --prompt-tokens, --output-tokens and --batch: "
+        "prefill:512 (tokens), decode:128 (steps), decode:128@4096 (after 4096 tokens), "
+        "decode:128x8 "
+        "(8 sequences at once); \"-\": each line of standard input has cases. With --json the "
+        "first line is about the group, and each case has a line"},
        {"--repeat", &flags->repeat, "The number of runs; medians are printed",
         FlagValues{.min = 1}},
        {"--json", &flags->json, "One JSON object on one line"}});

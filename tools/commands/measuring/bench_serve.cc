@@ -17,11 +17,13 @@ namespace {
 
 constexpr char kAbout[] =
     "Puts a load on a server with OpenAI's HTTP interface, and measures its answers.\n  --rate R   "
-    "      requests arrive at random, R per second, however fast the server is\n  --trace FILE     "
-    "requests arrive at the times in the file\n  --concurrency N  each of N clients sends its next "
-    "request when it has its answer";
+    "      requests are sent at random times, R per second, even if the server is slower\n  "
+    "--trace FILE     "
+    "requests are sent at the times in the file\n  --concurrency N  each of N clients sends a "
+    "request when its last request was answered";
 constexpr char kFooter[] =
-    "Latencies count from the time at which a request was due. Lengths are 128 (fixed), "
+    "A latency begins at the time at which the request was due, even if it was sent later. Lengths "
+    "are 128 (fixed), "
     "64:512 (uniform) or lognormal:MEDIAN:SIGMA. A trace has one JSON object per line: {\"at_s\": "
     "0.5, \"prompt_tokens\": 100, \"max_tokens\": 64}, or \"prompt\" instead of \"prompt_tokens\".";
 constexpr int64_t kDefaultRequests = 100;
@@ -155,18 +157,20 @@ void add_load_flags(CLI::App& app, BenchServeFlags& flags) {
        {"--requests", &flags.workload.requests,
         "The number of requests (default: 100, or no limit with --duration)", FlagValues{.min = 1}},
        {"--duration", &flags.load.duration_s,
-        "Seconds after which no request is sent; requests in flight are awaited", positive},
+        "Seconds after which no more requests are sent; requests in flight are still awaited",
+        positive},
        {"--prompt-tokens", &flags.prompt_tokens,
-        "Length of prompts, which consist of frequent English words: about one token each"},
+        "Length of prompts; they consist of frequent English words, of about one token each"},
        {"--output-tokens", &flags.output_tokens, "max_tokens of requests"},
        {"--prompts", &flags.prompts, "A file with one prompt per line, used one after the other",
         FlagValues{.form = "FILE"}},
        {"--seed", &flags.workload.seed, "The seed of arrivals, lengths and words"},
        {"--timeout", &flags.load.timeout_s, "Seconds after which a request fails", positive},
        {"--slo-ttft-ms", &flags.slo.ttft_ms,
-        "Goodput counts answers whose first token arrived within this time", positive},
+        "Goodput counts answers whose first token arrived within this time in ms", positive},
        {"--slo-tpot-ms", &flags.slo.tpot_ms,
-        "Goodput counts answers whose mean time per token after the first is at most this",
+        "Goodput counts answers whose mean time per token after the first is at most this time in "
+        "ms",
         positive}});
   for (const char* name : {"--requests", "--prompt-tokens", "--output-tokens", "--prompts"}) {
     app.get_option(name)->excludes("--trace");
@@ -188,7 +192,8 @@ std::shared_ptr<Command> add_bench_serve(CLI::App& parent) {
         FlagValues{.words = {"completions", "chat"}}},
        {"--model", &flags->load.model,
         "The model's name (default: the first that the server lists)"},
-       {"--api-key-env", &flags->api_key_env, "The environment variable with the API key, if any"},
+       {"--api-key-env", &flags->api_key_env,
+        "The environment variable that has the API key, if the server needs a key"},
        {"--extra-body", &flags->extra_body,
         "A JSON object whose members are added to every request, e.g. '{\"ignore_eos\": true}'"},
        {"--json", &flags->json, "One JSON object on one line"}});

@@ -268,21 +268,22 @@ absl::Status compare(const CompareFlags& flags, Interrupt& interrupt) {
 std::shared_ptr<Command> add_compare(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<CompareFlags>();
-  command->app = parent.add_subcommand(
-      "compare",
-      "Measures the error of MODEL with these flags (--quantize, --dtype, ...) against itself in "
-      "float32:\nKL divergence of the next token's distribution, best token, perplexity.");
+  command->app =
+      parent.add_subcommand("compare",
+                            "Measures the error that flags such as --quantize and --dtype cause, "
+                            "against MODEL in float32:\nKL divergence of the next token's "
+                            "distribution, share of equal best tokens, perplexity.");
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_flags(app, flags->run.group_flags());
-  add_flags(
-      app,
-      {{"--text", &flags->text, "A file of text that the model was not trained on",
-        FlagValues{.form = "FILE"}},
-       {"--prompt", &flags->prompts, "A text, in place of --text (repeatable)"},
-       {"--window", &flags->window, "The text is cut into sequences of this many tokens"},
-       {"--tokens", &flags->tokens, "Max tokens of the text (default: all)", FlagValues{.min = 0}},
-       {"--json", &flags->json, "One JSON object on one line"}});
+  add_flags(app,
+            {{"--text", &flags->text, "A file of text that the model was not trained on",
+              FlagValues{.form = "FILE"}},
+             {"--prompt", &flags->prompts, "A text in place of the file of --text (repeatable)"},
+             {"--window", &flags->window, "The text is cut into sequences of this many tokens"},
+             {"--tokens", &flags->tokens, "Max tokens of the text that are used (default: all)",
+              FlagValues{.min = 0}},
+             {"--json", &flags->json, "One JSON object on one line"}});
   command->run = [flags](Interrupt& interrupt) { return compare(*flags, interrupt); };
   return command;
 }

@@ -247,9 +247,9 @@ std::shared_ptr<Command> add_doctor(CLI::App& parent) {
       *command->app,
       {{"--json", json.get(), "One JSON object on one line"},
        {"--gpu", gpu.get(),
-        "Print the kernels that workers on GPUs have proven, with their times, and their largest "
-        "error as a share of the bound that it must keep; * marks those in use"},
-       {"--weight-cache", cache.get(), "With --gpu: the same value as the workers' --weight-cache",
+        "Print the kernels that workers on GPUs have tested: each kernel's time, and its largest "
+        "error divided by the allowed error; * marks kernels that are used"},
+       {"--weight-cache", cache.get(), "With --gpu: the value of the workers' flag --weight-cache",
         FlagValues{.form = "FOLDER|auto|off"}}});
   command->run = [json, gpu, cache](Interrupt&) {
     return *gpu ? show_proofs(*cache, *json) : doctor(*json);

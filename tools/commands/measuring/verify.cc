@@ -209,15 +209,16 @@ std::shared_ptr<Command> add_verify(CLI::App& parent) {
       "verify",
       "Computes a prompt with MODEL here and with Hugging Face transformers, both in float32 "
       "on\nCPUs, and compares the outputs of linears, norms and layers with the same "
-      "names.\nPrints the largest error of each layer, and the first operator that differs, if "
-      "any;\nthe exit code is then 1. Needs Python with torch and transformers:\n\n  python3 -m "
+      "names.\nPrints the largest error of each layer. If an operator differs, verify prints the "
+      "first such\noperator, and its exit code is 1. Needs Python with torch and transformers:\n\n "
+      " python3 -m "
       "venv hf && hf/bin/pip install torch transformers\n  lockstep verify MODEL --workers 3 "
       "--python hf/bin/python");
   CLI::App& app = *command->app;
   add_flags(app, flags->run.model_flags());
   add_flags(app, flags->run.group_flags());
   add_flags(app,
-            {{"--prompt", &flags->prompt, "The text (default: a built-in sentence)"},
+            {{"--prompt", &flags->prompt, "The text of the prompt (default: a built-in sentence)"},
              {"--prompt-ids", &flags->prompt_ids, "Comma-separated token ids, in place of --prompt",
               FlagValues{.has_commas = true}},
              {"--python", &flags->transformers.python, "An interpreter that has transformers",
@@ -227,11 +228,11 @@ std::shared_ptr<Command> add_verify(CLI::App& parent) {
              {"--keep", &flags->keep, "Keep the results of transformers in this file",
               FlagValues{.form = "FILE"}},
              {"--reference", &flags->reference,
-              "Use the prompt and values of a file of --keep, without running Python",
+              "Use the prompt and values in this file, which --keep wrote; Python is not run",
               FlagValues{.form = "FILE"}},
              {"--tolerance", &flags->tolerance,
-              "Max error, relative to a value's largest element (default: 2e-4; 5e-2 if weights or "
-              "KV pages are rounded; 0.15 with weights of 8 bits, 0.7 with 4)",
+              "Max error of a value, relative to its largest element (default: 2e-4; 5e-2 with "
+              "bfloat16 weights or rounded KV pages; 0.15 with weights of 8 bits, 0.7 with 4)",
               FlagValues{.min = 0, .max = 1}},
              {"--json", &flags->json, "One JSON object on one line, with every value's error"}});
   app.get_option("--prompt-ids")->allow_extra_args();

@@ -156,25 +156,26 @@ std::shared_ptr<Command> add_inspect(CLI::App& parent) {
   auto flags = std::make_shared<InspectFlags>();
   command->app = parent.add_subcommand(
       "inspect",
-      "Prints the graph of MODEL after each pass, and the program of one rank; starts "
-      "nothing.\nOnly config.json is needed; if there are weights, their types are used.\n\n  "
-      "lockstep inspect MODEL --workers 4 --rank 1 --html rank1.html\n\nwrites an interactive "
-      "page: layers, and for every operator its shapes, layouts,\nweights with the parts of the "
-      "checkpoint that they are read from, bytes and arithmetic.");
+      "Prints the graph of MODEL after each pass, and the program of one rank; starts no "
+      "worker.\nMODEL needs only config.json; if it also has weights, inspect uses their "
+      "types.\n--html writes an interactive page. It shows the layers, and for every operator its "
+      "shapes, layouts,\nbytes, arithmetic, and its weights with the parts of the checkpoint from "
+      "which they are read:\n\n  lockstep inspect MODEL --workers 4 --rank 1 --html rank1.html");
   add_flags(*command->app, flags->run.model_flags());
-  add_flags(*command->app,
-            {{"--workers", &flags->workers, "Workers to compile for", FlagValues{.min = 1}},
-             {"--rank", &flags->rank, "The rank that is shown (default: 0)"},
-             {"--stage", &flags->stage, "Only this stage, e.g. program"},
-             {"--html", &flags->html,
-              "Write the rank's program to this file instead, as a page for a browser (needs no "
-              "network)",
-              FlagValues{.form = "FILE"}},
-             {"--all", &flags->all, "Every layer (default: equal layers are shown once)"},
-             {"--json", &flags->json,
-              "The model in one JSON object on one line: parameters, tensors and their shapes, "
-              "rotary tables, and attention windows by layer"},
-             {"--dot", &flags->dot, "The rank's graph in Graphviz' language"}});
+  add_flags(
+      *command->app,
+      {{"--workers", &flags->workers, "The number of workers to compile for", FlagValues{.min = 1}},
+       {"--rank", &flags->rank, "The rank that is shown (default: 0)"},
+       {"--stage", &flags->stage, "Print only this stage, e.g. program"},
+       {"--html", &flags->html,
+        "Write the rank's program to this file, as a page for a browser; the page needs no network",
+        FlagValues{.form = "FILE"}},
+       {"--all", &flags->all, "Print every layer (default: equal layers are printed once)"},
+       {"--json", &flags->json,
+        "Print one JSON object on one line, which describes the model: parameters, tensors and "
+        "their shapes, "
+        "rotary tables, and attention windows by layer"},
+       {"--dot", &flags->dot, "Print the rank's graph in Graphviz' language"}});
   command->run = [flags](Interrupt&) { return inspect(*flags); };
   return command;
 }

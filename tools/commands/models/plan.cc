@@ -162,14 +162,15 @@ std::shared_ptr<Command> add_plan(CLI::App& parent) {
   auto flags = std::make_shared<PlanFlags>();
   command->app = parent.add_subcommand(
       "plan",
-      "Prints which slices and how many bytes each worker would hold; starts nothing.\nOnly "
-      "config.json is needed; if there are weights, their types are used.");
+      "Prints the slices and the bytes that each worker would hold; starts no worker.\nMODEL needs "
+      "only config.json; if it also has weights, plan uses their types.");
   add_flags(*command->app, flags->run.model_flags());
   add_flags(
       *command->app,
-      {{"--workers", &flags->workers, "Workers to plan for", FlagValues{.min = 1}},
+      {{"--workers", &flags->workers, "The number of workers to plan for", FlagValues{.min = 1}},
        {"--hosts", &flags->hosts,
-        "Hosts over which the workers are spread, to show the bytes between them"},
+        "The number of hosts that share the workers; plan shows the bytes that are sent between "
+        "hosts"},
        {"--speeds", &flags->speeds, "Relative speeds of the workers, e.g. 8,8,4 (`worker --speed`)",
         FlagValues{.min = 1e-6, .max = 1e15, .has_commas = true}},
        {"--json", &flags->json, "One JSON object on one line"}});

@@ -197,8 +197,8 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent) {
   auto flags = std::make_shared<QuantizeFlags>();
   command->app = parent.add_subcommand(
       "quantize",
-      "Writes MODEL as a folder of small integers, which loads faster and uses less disk "
-      "space.\nIt gives the same bits as loading MODEL with --quantize.");
+      "Writes MODEL with rounded weights to the new folder OUT, which loads faster and uses less "
+      "disk space.\nOUT gives the same bits as MODEL with --quantize.");
   CLI::App& app = *command->app;
   add_flags(
       app,
@@ -206,7 +206,7 @@ std::shared_ptr<Command> add_quantize(CLI::App& parent) {
         FlagValues{.form = "FOLDER"}},
        {"OUT", &flags->out, "The folder to make; an existing one must be empty",
         FlagValues{.form = "FOLDER"}},
-       {"--scheme", &flags->scheme, "One of " + scheme_names(),
+       {"--scheme", &flags->scheme, "How weights are rounded: " + scheme_names(),
         FlagValues{.form = scheme_names("|")}},
        {"--ignore-config", &flags->ignore_config, "A key of config.json to ignore (repeatable)"},
        {"--threads", &flags->threads, "Threads (default: all cores)",

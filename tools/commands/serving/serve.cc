@@ -149,31 +149,31 @@ absl::Status serve(const ServeFlags& flags, Interrupt& interrupt) {
 std::vector<Flag> flags_of_serving(ServeFlags& flags) {
   return {
       {"--no-prefix-cache", &flags.no_prefix_cache,
-       "Do not cache prompts for later requests whose prompts begin with the same tokens"},
+       "Do not keep computed prompts for later requests whose prompts begin with the same tokens"},
       {"--share-prefixes", &flags.share_prefixes,
-       "Let clients use each other's cached prompts, as they do without --api-keys; a client that "
-       "measures "
-       "times can then find out others' prompts"},
+       "Let clients with different API keys use each other's cached prompts (without --api-keys "
+       "all clients do); a client that measures times can then find out the prompts of others"},
       {"--drain-seconds", &flags.drain_seconds,
-       "How long running requests may continue after SIGTERM or Ctrl-C",
+       "The time in seconds that running requests may continue after SIGTERM or Ctrl-C",
        FlagValues{.min = 0, .max = 86'400}},
       {"--resume-bytes", &flags.resumable.max_bytes,
        "Memory for all answers of resumable requests; 0: requests are not resumable",
        FlagValues{.is_size = true}},
       {"--resume-seconds", &flags.resumable.after_end_ms,
-       "How long a resumable answer is kept after its end",
+       "The time in seconds that a resumable answer is kept after its end",
        FlagValues{.min = 1, .max = 86'400, .unit = 1'000}},
       {"--wait-workers", &flags.wait_workers,
-       "Start no worker: wait until this number of `lockstep worker` have joined",
+       "Start no workers: wait until this number of `lockstep worker` processes have joined",
        FlagValues{.min = 0}},
       {"--cluster", &flags.run.service.server.address,
        "The address where workers join (default with --wait-workers: 127.0.0.1:50052)",
        FlagValues{.form = "HOST:PORT"}},
       {"--metrics-prefix", &flags.metrics_prefix,
-       "The prefix of names at /metrics; vllm gives vLLM's names",
+       "The prefix of the metrics' names; vllm: the names that vLLM uses",
        FlagValues{.check = check_metrics_prefix}},
       {"--log-format", &flags.run.worker.log_format,
-       "text, or json: each line of the log is one object", FlagValues{.form = "text|json"}},
+       "The form of the log: text, or json, where each line is one object",
+       FlagValues{.form = "text|json"}},
   };
 }
 

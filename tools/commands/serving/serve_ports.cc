@@ -130,46 +130,51 @@ std::vector<Flag> PortFlags::flags() {
        "0: any free port, off: none",
        FlagValues{.form = "HOST:PORT|off"}},
       {"--api-threads", &api_threads,
-       "Threads that read requests and tokenize long texts; one more handles only short texts",
+       "Threads that parse requests and tokenize texts; one more thread handles only short "
+       "requests",
        FlagValues{.min = 1, .max = 256}},
       {"--tls-cert", &tls.cert,
        "PEM file of the certificate, for --grpc, --http and --admin; reloaded when it changes",
        FlagValues{.form = "FILE"}},
       {"--tls-key", &tls.key, "PEM file of the certificate's key", FlagValues{.form = "FILE"}},
       {"--tls-ca", &tls.ca,
-       "PEM file of an authority: only clients with a certificate that it signed are served",
+       "PEM file of an authority: only clients whose certificate this authority signed are served",
        FlagValues{.form = "FILE"}},
       {"--api-keys", &api_keys,
-       "File of lines NAME KEY [requests=N] [priority=M]: clients of --grpc and --http need one of "
-       "the keys (Authorization: Bearer KEY), may have at most N requests at once, and may request "
-       "priorities of M (default 0) and above",
+       "File of lines NAME KEY [requests=N] [priority=M]. Clients of --grpc and --http need one of "
+       "the keys (Authorization: Bearer KEY). A client with this key may have at most N requests "
+       "at once, and may request priority numbers from M (default 0) on",
        FlagValues{.form = "FILE"}},
       {"--lowest-priority", &lowest_priority,
-       "The smallest priority number that clients may request without --api-keys; smaller numbers "
-       "are served first",
+       "Without --api-keys: the smallest priority number that clients may request; requests with "
+       "smaller numbers run first",
        FlagValues{.min = -1000, .max = 0}},
       {"--allow-host", &browsers.hosts,
-       "Names that a Host header may have, in addition to this machine's own names, for instance "
-       "chat.example.com with a local proxy; checked at HTTP ports on loopback without keys",
+       "Names that the Host header of a request may have, in addition to this machine's own names, "
+       "e.g. chat.example.com if a local proxy has this name. Host is checked only in requests to "
+       "a loopback address at a port without keys",
        FlagValues{.has_commas = true}},
       {"--allow-origin", &browsers.origins,
        "Origins whose web pages may send HTTP requests and read the answers (CORS): "
        "https://chat.example.com, or * for all",
        FlagValues{.has_commas = true}},
       {"--tool-parser", &openai.tool_parser,
-       "How tool calls are extracted from texts: auto (by the chat template), none, or a format of "
+       "The format in which the model writes tool calls: auto (by the chat template), none, or a "
+       "format of "
        "docs/http.md, such as hermes",
        FlagValues{.form = parser_form(&Format::has_calls)}},
       {"--reasoning-parser", &openai.reasoning_parser,
-       "The format of thoughts: auto (by the chat template), none, or a format of docs/http.md, "
+       "The format in which the model writes thoughts: auto (by the chat template), none, or a "
+       "format of docs/http.md, "
        "such as think",
        FlagValues{.form = parser_form(&Format::has_thoughts)}},
       {"--unknown-fields", &openai.unknown_fields,
-       "Fields of requests that are in no table of docs/http.md: pass (ignore them; listed in the "
-       "header X-Ignored-Fields and the log) or error (400)",
+       "Fields of requests that are in no table of docs/http.md: pass (they are ignored, and "
+       "listed in the header X-Ignored-Fields and in the log) or error (status 400)",
        FlagValues{.form = "pass|error"}},
       {"--insecure", &insecure,
-       "Ports that other machines may reach in plain text: http,grpc,cluster,admin",
+       "Ports that other machines may use without TLS, separated by commas: "
+       "http,grpc,cluster,admin",
        FlagValues{.words = {"http", "grpc", "cluster", "admin"}, .has_commas = true}},
   };
 }

@@ -117,10 +117,10 @@ absl::Status work(WorkerProcessOptions& options, Interrupt& interrupt, int* exit
 std::shared_ptr<Command> add_worker(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto options = std::make_shared<WorkerProcessOptions>();
-  command->app = parent.add_subcommand(
-      "worker",
-      "One worker process: joins the coordinator, receives a slice of the model and runs it.\n"
-      "The join token is read from LOCKSTEP_JOIN_TOKEN.");
+  command->app = parent.add_subcommand("worker",
+                                       "Runs one worker process: it joins the coordinator, loads "
+                                       "its slice of the model and computes.\n"
+                                       "The join token is read from LOCKSTEP_JOIN_TOKEN.");
   add_flags(*command->app, options->flags());
   command->app->get_option("--coordinator")->required();
   read_environment(*command->app);

@@ -90,24 +90,25 @@ std::shared_ptr<Command> add_workers(CLI::App& parent) {
   auto flags = std::make_shared<WorkersFlags>();
   command->app =
       parent.add_subcommand("workers",
-                            "Lists the workers that have joined a server: each one's rank, role "
-                            "and weights, and how long\nago it joined; for a spare, the rank of "
-                            "its weights. Uses the operator's port, --admin of serve.");
-  add_flags(*command->app,
-            {{"--admin", &flags->admin,
-              "The server's operator port: HOST:PORT, or https://HOST:PORT of a server with "
-              "--tls-cert",
-              FlagValues{.form = "HOST:PORT"}},
-             {"--ca", &flags->tls.ca,
-              "PEM file of the authority of that server's certificate (default: the system's "
-              "authorities)",
-              FlagValues{.form = "FILE"}},
-             {"--cert", &flags->tls.cert,
-              "PEM file of the client certificate, for a server with --tls-ca",
-              FlagValues{.form = "FILE"}},
-             {"--key", &flags->tls.key, "PEM file of the client certificate's key",
-              FlagValues{.form = "FILE"}},
-             {"--json", &flags->json, "The answer of GET /workers: one JSON object on one line"}});
+                            "Lists the workers that have joined a server: rank, role, bytes of "
+                            "weights, time since the worker\njoined; for a spare also the rank "
+                            "whose weights it holds. Needs the operator's port (serve --admin).");
+  add_flags(
+      *command->app,
+      {{"--admin", &flags->admin,
+        "The operator's port of the server: HOST:PORT, or https://HOST:PORT if the server has "
+        "--tls-cert",
+        FlagValues{.form = "HOST:PORT"}},
+       {"--ca", &flags->tls.ca,
+        "PEM file of the authority that signed the server's certificate (default: the system's "
+        "authorities)",
+        FlagValues{.form = "FILE"}},
+       {"--cert", &flags->tls.cert,
+        "PEM file of the client certificate, for a server with --tls-ca",
+        FlagValues{.form = "FILE"}},
+       {"--key", &flags->tls.key, "PEM file of the client certificate's key",
+        FlagValues{.form = "FILE"}},
+       {"--json", &flags->json, "Print the answer of GET /workers: one JSON object on one line"}});
   command->run = [flags](Interrupt&) { return workers(*flags); };
   return command;
 }

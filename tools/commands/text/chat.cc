@@ -16,8 +16,8 @@ namespace {
 
 constexpr char kHelp[] =
     "/reset       forget the conversation, except the system prompt\n/regenerate  answer the last "
-    "message again\n/stats       tokens and times of the last answer\n/quit        end, as does "
-    "Ctrl-D; Ctrl-C stops an answer\n";
+    "message again\n/stats       tokens and times of the last answer\n/quit        end the chat, "
+    "like Ctrl-D; Ctrl-C stops only an answer\n";
 
 struct ChatCommandFlags {
   RunOptions run;

@@ -238,30 +238,31 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   add_chat_flags(app, flags->run.model);
   add_flags(app, flags->run.group_flags());
   flags->run.model.takes_prompt_embeds = true;
-  add_flags(
-      app,
-      {{"--prompt", &flags->prompt, "The text to continue"},
-       {"--prompt-ids", &flags->prompt_ids, "Token ids, in place of --prompt: 1,2,3"},
-       {"--prompt-embeds", &flags->prompt_embeds,
-        "A .npy file of float32 [rows, hidden size]: the rows of embeddings, in order, for the "
-        "--prompt-ids that are -1 (for instance of an image)",
-        FlagValues{.form = "FILE"}},
-       {"--input", &flags->input,
-        "A file of requests, or - for standard input, one JSON object per line with the fields of "
-        "GenerateRequest. They run as one batch, and the answers have one JSON object per line, in "
-        "order; a bad line gets {\"error\": ...}. The flags are the defaults of each line",
-        FlagValues{.form = "FILE|-"}}});
+  add_flags(app, {{"--prompt", &flags->prompt, "The text to continue"},
+                  {"--prompt-ids", &flags->prompt_ids, "Token ids, in place of --prompt: 1,2,3"},
+                  {"--prompt-embeds", &flags->prompt_embeds,
+                   "A .npy file of float32 [rows, hidden size]: one embedding, for instance of a "
+                   "part of an image, for each -1 in --prompt-ids, in order",
+                   FlagValues{.form = "FILE"}},
+                  {"--input", &flags->input,
+                   "A file of requests, or - for standard input, with one JSON object per line, "
+                   "which has fields of GenerateRequest. All requests run together. Each gets one "
+                   "line of output, in the order of the input: an answer, or {\"error\": ...}. The "
+                   "other flags give the defaults for all requests",
+                   FlagValues{.form = "FILE|-"}}});
   flags->prompt_option = app.get_option("--prompt");
   flags->prompt_ids_option = app.get_option("--prompt-ids");
   app.get_option("--prompt-embeds")->needs(flags->prompt_ids_option);
   add_sampling_flags(app, flags->request);
   add_answer_flags(app, flags->request);
-  add_flags(app, {{"--stop", &flags->stop, "The text ends before this string (repeatable)"},
-                  {"--stop-ids", &flags->stop_ids, "Token ids that end the text: 1,2,3",
-                   FlagValues{.has_commas = true}},
-                  {"--json", &flags->json, "One JSON object on one line"},
-                  {"--logits", &flags->logits,
-                   "Add \"prompt_logits\": the last prompt position's logits (with --json)"}});
+  add_flags(
+      app,
+      {{"--stop", &flags->stop, "The text ends before this string (repeatable)"},
+       {"--stop-ids", &flags->stop_ids, "Token ids that end the text: 1,2,3",
+        FlagValues{.has_commas = true}},
+       {"--json", &flags->json, "One JSON object on one line"},
+       {"--logits", &flags->logits,
+        "Print the logits of the prompt's last position, as \"prompt_logits\" (with --json)"}});
   command->run = [flags, shared = command.get()](Interrupt& interrupt) {
     return generate(*flags, interrupt, &shared->exit_code);
   };

@@ -28,22 +28,25 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
   const Setter set(request);
   add_flags(app, {
                      {"--max-tokens", set(&Request::set_max_tokens),
-                      "Tokens to generate (default: the model's, else 128)"},
+                      "Max tokens to generate (default: that of generation_config.json, else 128)"},
                      {"--min-tokens", set(&Request::set_min_tokens),
-                      "The text does not end before this number of tokens"},
+                      "Min tokens to generate: the text does not end before"},
                      {"--temperature", set(&Request::set_temperature),
-                      "0: always the best token (default: the model's, else 1)"},
+                      "Temperature of the distribution that tokens are drawn from; 0: always the "
+                      "best token (default: that of generation_config.json, else 1)"},
                      {"--top-k", set(&Request::set_top_k), "Draw from the k best tokens; 0: off"},
                      {"--top-p", set(&Request::set_top_p),
-                      "Draw from the best tokens that have this probability together"},
+                      "Draw from as few of the best tokens as together have this probability"},
                      {"--min-p", set(&Request::set_min_p),
-                      "Draw from tokens with at least this probability, relative to the best"},
+                      "Draw from tokens whose probability is at least this share of the best "
+                      "token's probability"},
                      {"--repetition-penalty", set(&Request::set_repetition_penalty),
-                      "Above 1: earlier tokens become less likely"},
+                      "Above 1: tokens of the prompt and of the text so far become less likely"},
                      {"--presence-penalty", set(&Request::set_presence_penalty),
-                      "Subtracted once from the logit of each generated token"},
+                      "Subtracted once from the logit of each token that the text has already"},
                      {"--frequency-penalty", set(&Request::set_frequency_penalty),
-                      "Subtracted from the logit of each generated token, once per occurrence"},
+                      "Subtracted from the logit of each token that the text has already, once per "
+                      "occurrence"},
                      {"--seed", set(&Request::set_seed),
                       "The same seed draws the same text (default: random)"},
                  });
@@ -54,10 +57,10 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
 
 void add_answer_flags(CLI::App& app, v1::GenerateRequest& request) {
   const Setter set(request);
-  add_flags(app,
-            {{"--n", set(&v1::GenerateRequest::set_n), "The number of texts to generate"},
-             {"--logprobs", set(&v1::GenerateRequest::set_logprobs),
-              "Log-probabilities of each token and of this number of best tokens (with --json)"}});
+  add_flags(app, {{"--n", set(&v1::GenerateRequest::set_n), "The number of texts to generate"},
+                  {"--logprobs", set(&v1::GenerateRequest::set_logprobs),
+                   "Print the log-probability of each token, and those of this number of best "
+                   "tokens (with --json)"}});
 }
 
 }  // namespace lockstep

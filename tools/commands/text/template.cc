@@ -19,13 +19,14 @@ constexpr char kInput[] =
     "the conversation: a list of objects such as\n                          {\"role\": \"user\", "
     "\"content\": \"Hello\"}\n  chat_template           the template's text, or a list of "
     "{\"name\", \"template\"}\n  model                   in place of chat_template: the folder of "
-    "a model that has one\n  tools, documents        lists of objects, passed to the template\n  "
+    "a model with a chat template\n  tools, documents        lists of objects, passed to the "
+    "template\n  "
     "add_generation_prompt   true: the prompt ends where the assistant's answer begins\n  "
     "continue_final_message  true: the prompt ends after the last message's text\n  bos_token, "
-    "eos_token    and other special tokens; default: the model's\n  enable_thinking, thinking, "
+    "eos_token    and other special tokens (default: the model's)\n  enable_thinking, thinking, "
     "reasoning_effort\n                          passed to the template; any other key only if "
     "--template-vars names it\n\nA line of output is {\"text\": ...}, or {\"error\": \"line N: "
-    "...\"} with the template's line.";
+    "...\"} for an error in line N of the template.";
 
 struct TemplateFlags {
   ModelOptions model;
@@ -160,7 +161,7 @@ std::shared_ptr<Command> add_template(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<TemplateFlags>();
   command->app = parent.add_subcommand(
-      "template", "Prints the prompt that a model's chat template makes of a conversation.");
+      "template", "Prints the prompt that a model's chat template makes from a conversation.");
   command->app->footer(kInput);
   add_flags(*command->app, {{"MODEL", &flags->model.path,
                              "The model whose chat template is used if the input names none",
@@ -168,10 +169,10 @@ std::shared_ptr<Command> add_template(CLI::App& parent) {
   add_chat_flags(*command->app, flags->model);
   add_flags(*command->app,
             {{"--jsonl", &flags->jsonl,
-              "Standard input has one JSON object per line: one line of output each"},
+              "Standard input has one JSON object per line; each gets one line of output"},
              {"--ranges", &flags->ranges,
-              "Print which bytes of the text are from the input, as \"from_request\": special "
-              "tokens in them stay text"}});
+              "Print, as \"from_request\", the ranges of bytes that come from the input: special "
+              "tokens in these ranges stay text"}});
   command->run = [flags](Interrupt&) { return print_template(*flags); };
   return command;
 }

@@ -81,14 +81,15 @@ absl::Status tokenize(const TokenizeFlags& flags) {
 std::shared_ptr<Command> add_tokenize(CLI::App& parent) {
   auto command = std::make_shared<Command>();
   auto flags = std::make_shared<TokenizeFlags>();
-  command->app = parent.add_subcommand(
-      "tokenize", "Prints a text's token ids, and the text that they decode to, as a JSON line.");
+  command->app = parent.add_subcommand("tokenize",
+                                       "Prints the token ids of a text, and the text that these "
+                                       "ids decode to, as a JSON object on one line.");
   add_flags(*command->app,
-            {{"MODEL", &flags->path, "A folder with tokenizer.json; nothing: the demo model",
+            {{"MODEL", &flags->path, "A folder with tokenizer.json (default: the demo model)",
               FlagValues{.form = "FOLDER"}},
              {"--text", &flags->text, "The text (default: all of standard input)"},
              {"--jsonl", &flags->jsonl,
-              "Standard input has one JSON string per line: one answer per line"},
+              "Standard input has one JSON string per line; each gets one line of output"},
              {"--add-special", &flags->add_special, "Add the begin and end tokens of prompts"},
              {"--no-parse-special", &flags->no_parse_special,
               "Special tokens in the text, such as </s>, stay text (default: they become tokens)"},

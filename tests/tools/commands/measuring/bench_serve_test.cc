@@ -135,7 +135,7 @@ TEST(BenchServeTest, BadInputIsAnErrorOfOneLine) {
 TEST(BenchServeTest, TheDocumentationContainsTheHelp) {
   const std::string page = read_file(LOCKSTEP_SOURCE_DIR "/docs/bench-serve.md");
   std::string help = run_lockstep({"bench", "serve", "--help"}).out;
-  help.resize(help.find("\nLatencies count"));  // The page words this differently.
+  help.resize(help.find("\nA latency begins"));  // The page words this differently.
   size_t lines = 0;
   for (size_t begin = 0, end; (end = help.find('\n', begin)) != std::string::npos;
        begin = end + 1) {
