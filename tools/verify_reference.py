@@ -5,10 +5,10 @@
     tools/verify_reference.py MODEL FILE --tokens 1,2,3 [--trust-remote-code]
 
 Loads MODEL in float32 on the CPU, runs the tokens once without a cache, and writes FILE, a
-safetensors file of float32 matrices with a row per token: "logits"; NAME, the output of the module
-of this name; "NAME (input)", its input. Modules are linears, norms, the embedding and whole layers.
-"tokens" (int64) is the prompt. The last printed line names the version. Needs torch and
-transformers (PyPI).
+safetensors file of float32 matrices with a row per token: "logits"; the output of each module,
+under the module's name NAME; its input, under "NAME (input)". Modules are linears, norms, the
+embedding and whole layers. "tokens" (int64) is the prompt. The last printed line names the version.
+Needs torch and transformers (PyPI).
 """
 import argparse
 import os

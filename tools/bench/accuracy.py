@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The accuracy of small integers: schemes of `lockstep compare`, and llama.cpp's Q8_0 and Q4_0.
+"""The accuracy of small integers: Lockstep's schemes (by `lockstep compare`), llama.cpp's Q8_0 and
+Q4_0.
 
     tools/demo/corpus.py --seed 99 --count 20 > held_out.txt
     tools/bench/accuracy.py --model demo MODEL --text held_out.txt --write docs/quantization.md
 
 Each program is compared with itself in float32 on the same tokens, in the same windows, with keys
-and values in float32 on both sides, so that only weights and the rounding of activations differ.
-Both programs' float32 must have the same perplexity, else nothing is printed. --write puts the
-table into a page, between its two comments, and names the measured commit.
+and values in float32 on both sides, so that only weights and the rounding of activations differ. If
+the two programs differ in float32's perplexity, nothing is printed. --write puts the table into a
+page, between the page's two comments, and names the measured commit.
 
 llama.cpp is built under --work on the first run, as in compare.py.
 """
@@ -34,8 +35,9 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=Path, required=True, nargs="+",
-                        help="folders of Llamas: one group of columns for each")
-    parser.add_argument("--text", type=Path, required=True, help="an unseen text")
+                        help="folders of Llama models: the table has a group of columns for each")
+    parser.add_argument("--text", type=Path, required=True,
+                        help="a file of text that the model was not trained on")
     parser.add_argument("--tokens", type=int, default=4000, help="max tokens of the text")
     parser.add_argument("--window", type=int, default=256, help="tokens per sequence")
     parser.add_argument("--schemes", default=SCHEMES)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The memory cost of hostile clients for the public port of a running `lockstep serve`.
+"""Measures how much memory hostile clients make a running `lockstep serve` use.
 
     tools/bench/attacks.py --server 127.0.0.1:50051 --pid $(pgrep -of 'lockstep serve')
 

@@ -8,15 +8,16 @@
     tools/bench/compare.py --against ../main/build/cpu             # the whole gate
 
 Makes a config.json and a GGUF of the shape (random weights), starts both programs once, and lets
-them measure each case alternately in several rounds. The placement of the machine's two CPUs is
-probed before and after every run (bench/limits.cc); a run during which it changed is repeated, and
-only runs of one class are compared. The table has medians in tokens per second, in parentheses the
-share of the limits of memory and multipliers, in bold the ratio to llama.cpp.
-llama.cpp is built under --work on the first run, which needs the network, g++ and cmake.
+them measure each case alternately in several rounds. bench/limits.cc probes the placement of the
+machine's two CPUs (how close they are) before and after every run. A run during which the placement
+changed is repeated, and only runs with the same placement are compared. The table has medians in
+tokens per second, in parentheses the share of the limits of memory and multipliers, in bold the
+ratio to llama.cpp. llama.cpp is built under --work on the first run, which needs the network, g++
+and cmake.
 
 --against BUILD compares this build with another build folder of lockstep, without llama.cpp: the
-ratio of their times per round, its median and its 95 % interval. Exit code 1 if a case became
-slower: the median is below 0.98 and the interval does not contain 1.
+ratio of their times per round, its median and its 95 % interval. The exit code is 1 if a case
+became slower: the median is below 0.98 and the interval does not contain 1.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--shape", choices=SHAPES, default="tinyllama")
     parser.add_argument("--kinds", default="",
-                        help="of bf16, q8, q4 (default: bf16, or q4 for a large shape; with "
+                        help="a list of bf16, q8, q4 (default: bf16, or q4 for a large shape; with "
                         "--against all of them)")
     parser.add_argument("--threads", default="", help="(default: 1,2; with --against --quick: 1)")
     parser.add_argument("--cases", default="", help="see lockstep bench --cases")

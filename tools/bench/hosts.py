@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two ranks in two network namespaces against two ranks in shared memory, as root:
+"""Compares two ranks in two network namespaces with two ranks that share memory. Run it as root:
 
     tools/bench/namespaces.sh up 2
     ip netns exec lockstep1 tools/bench/hosts.py [--rounds 7] [--build build/cpu]
@@ -97,7 +97,8 @@ def measure(servers: list, rounds: int) -> list:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--build", default="build/cpu")
     options = parser.parse_args()

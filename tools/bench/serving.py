@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`lockstep serve` and llama.cpp's server under the same load, interleaved in one run.
+"""Measures `lockstep serve` and llama.cpp's server alternately, under the same load.
 
     tools/bench/serving.py --kinds q4,q8,bf16 --streams 16
 
 Both serve the same shape with random weights and the same artificial vocabulary, with the same
 number of threads and of concurrent streams over HTTP; `lockstep bench serve` is the client of both.
-The table has medians over the rounds: tokens per second, and the 99th percentile between two events
-of a stream. llama-server is built under --work on the first run, which needs the network, g++ and
-cmake.
+The table has medians over the rounds: tokens per second, and the 99th percentile of the time
+between two events of a stream. llama-server is built under --work on the first run, which needs the
+network, g++ and cmake.
 """
 
 import argparse
@@ -142,7 +142,8 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=64, help="tokens per answer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--port", type=int, default=18100, help="this one and the next are used")
+    parser.add_argument("--port", type=int, default=18100,
+                        help="the first of two ports; the second is the next number")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu")
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "lockstep" / "bench")
     parser.add_argument("--prepare", action="store_true", help="only make the files for a run")

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's speed with a Llama's shape on the first GPU: one JSON object per line.
+"""Measures PyTorch with a Llama's shape on the first GPU. Prints one JSON object per line.
 
     tools/bench/torch_peer.py CONFIG.json [--cases prefill:512,decode:64,decode:32x64]
                               [--repeat 2] [--device cpu]
 
 Weights are random, in bfloat16. A prompt is computed in one step, with
 scaled_dot_product_attention. Decode steps are greedy, follow a prompt of one token, and replay a
-CUDA graph of one step. The rates of a GPU are measured first: a copy within its memory (bytes
-read and written) and a matrix product. Exit code 3, after a line with the reason, if there is no
-PyTorch or no GPU.
+CUDA graph of one step. The rates of a GPU are measured first: a copy within its memory (bytes read
+and written) and a matrix product. If there is no PyTorch or no GPU, a line says so, and the exit
+code is 3.
 """
 import argparse
 import json

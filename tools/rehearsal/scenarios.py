@@ -19,7 +19,7 @@ class Scenario:
 
 
 SCENARIOS = [
-    Scenario("start", "pods start in an order that is drawn", losses.undisturbed),
+    Scenario("start", "pods start in random order", losses.undisturbed),
     Scenario("kill", "kill -9 of a worker", losses.kill),
     Scenario("kill-server", "kill -9 of the server: its requests are lost, by design",
              losses.kill_server, loses=True, refuses=True),

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""This interpreter's transformers' results for the small models of architectures.py.
+"""Writes what transformers computes for the small models of architectures.py.
 
     reference.py FOLDER [--only NAME]...
 
 Writes FOLDER/NAME/FORM for each: config.json as saved by the class, random weights, golden.json as
 in tools/make_golden.py. The form "published" is what save_pretrained writes by default; "in_memory"
 has the names that version 5 has in memory (save_original_format=False). FOLDER/NAME/facts.json has
-the class's properties: parameters, tensors, rotary frequencies, windows. Prints a line for each:
-NAME, or NAME, a tab and the error. Needs torch and transformers (PyPI).
+the class's properties: parameters, tensors, rotary frequencies, windows. Prints a line for each
+model: its name, and if it failed a tab and the error. Needs torch and transformers (PyPI).
 """
 import argparse
 import json

@@ -6,10 +6,10 @@
 
 For each small model of architectures.py: the config.json that the model's class saves is accepted;
 parameters, names and shapes of tensors, rotary frequencies and windows by layer agree with the
-class; tokens and logits do too, from every form that the class saves, on 1 and 3 workers. Prints
-one line per model: ok, or how it differs. The exit code is 1 if any model differs. Makes an
-environment for each release of transformers under build/survey (torch is about 6 GB there); --write
-keeps the configs and facts in FOLDER, where tests/models/survey_test.cc finds them:
+class; tokens and logits agree with it, too, for every form that the class saves, on 1 and 3
+workers. Prints one line per model: ok, or how it differs. The exit code is 1 if any model differs.
+Makes an environment for each release of transformers under build/survey, which contains torch
+(about 6 GB). --write writes the configs and facts to FOLDER. SurveyTest reads them from
 tests/data/survey.
 """
 import argparse
