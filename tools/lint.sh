@@ -5,11 +5,11 @@
 # what it uses.
 #   tools/lint.sh               what differs from the last commit, and new files
 #   tools/lint.sh --landing     what the last landing (landing.sh) changed, and new files
-#   tools/lint.sh --part        a twelfth of all files; the next commit gets another one
+#   tools/lint.sh --part        a sixteenth of all files; the next commit gets another one
 #   tools/lint.sh --all         all files (clang-tidy: an hour)
 #   tools/lint.sh FILE...
 #   --minutes N      begins no further file after N minutes, and fails if files are left
-#   --late-passes    passes if files are left: 12 commits later the same part is checked again
+#   --late-passes    passes if files are left: 16 commits later the same part is checked again
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/landing.sh
@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --minutes) minutes=${2:?"--minutes N"}; shift ;;
     --all) since= ;;
-    --part) since= part=$(($(commit_count) % 12)) ;;
+    --part) since= part=$(($(commit_count) % 16)) ;;
     --late-passes) late_passes=1 ;;
     --landing) since=$(before_landing) ;;
     -*) fail "unknown option $1; see the head of $0" ;;
@@ -54,7 +54,7 @@ while read -r file; do
   [ -f "$file" ] || continue  # Removed in this change.
   if [ -n "$part" ]; then
     sum=$(cksum <<<"$file")
-    [ $((${sum%% *} % 12)) -eq "$part" ] || continue
+    [ $((${sum%% *} % 16)) -eq "$part" ] || continue
   fi
   case "$file" in
     *.cc) sources+=("$file"); units+=("$file") ;;

@@ -6,8 +6,8 @@
 #   tools/test.sh asan tsan    these stages
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
 # release  builds everything and runs all tests
-# lint     clang-format, clang-tidy and lock annotations: a twelfth of all files, then those that
-#          the last landing changed; subjects of its commits
+# lint     clang-format, clang-tidy and lock annotations: a sixteenth of all files, then those
+#          that the last landing changed; subjects of its commits
 # asan     AddressSanitizer and UndefinedBehaviorSanitizer: parsers, protocol, models, worker, and a
 #          sample of the kernels; asan_coordinator: the coordinator
 # tsan     ThreadSanitizer: code that runs in one process
