@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "coordinator/engine/request_log.h"
+#include "coordinator/http/ascii.h"
 #include "coordinator/http/connection/forwarding_exchange.h"
 
 namespace lockstep {
@@ -70,10 +71,23 @@ http::Refusal refusal_of(const absl::Status& status) {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<ApiKeys::KeyPermit>> admit_by_key(const ApiKeys& keys,
+                                                                 const http::Request& request,
+                                                                 bool counts) {
+  const auto found = std::ranges::count_if(request.headers, [](const auto& header) {
+    return http::equal_ignoring_case(header.first, "Authorization");
+  });
+  if (found > 1) {
+    return absl::UnauthenticatedError(
+        fmt::format("Authorization: must be one header, found {}", found));
+  }
+  return keys.admit(request.header("Authorization"), counts);
+}
+
 http::Gate gate_of(const ApiKeys* keys, const std::vector<std::string>& open) {
   return [=](const http::Request& head) -> http::Admission {
     if (std::ranges::count(open, head.path) > 0) return {.max_body_bytes = kMaxOpenBodyBytes};
-    const auto permit = keys->admit(head.header("Authorization"), /*counts=*/false);
+    const auto permit = admit_by_key(*keys, head, /*counts=*/false);
     if (permit.ok()) return {.refusal = std::nullopt, .client = (*permit)->name()};
     log_refused(head.peer, printable(head.path), /*traceparent=*/"", permit.status());
     return {.refusal = refusal_of(permit.status()), .client = ""};
@@ -85,8 +99,7 @@ http::Handler with_keys(const ApiKeys* keys, const std::vector<std::string>& ope
   return [=](std::shared_ptr<Exchange> exchange) {
     const http::Request& request = exchange->request();
     if (std::ranges::count(open, request.path) > 0) return handler(std::move(exchange));
-    auto permit = keys->admit(request.header("Authorization"),
-                              /*counts=*/!request.path.starts_with(uncounted));
+    auto permit = admit_by_key(*keys, request, /*counts=*/!request.path.starts_with(uncounted));
     if (!permit.ok()) {
       log_refused(exchange->client(), printable(request.path), /*traceparent=*/"", permit.status());
       return exchange->respond(http::render_refusal(refusal_of(permit.status())));

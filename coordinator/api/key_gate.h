@@ -2,6 +2,7 @@
 // Accepts only HTTP requests that have an API key.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,12 @@
 #include "coordinator/http/refusal.h"
 
 namespace lockstep {
+
+// The permit of the request's key, see ApiKeys::admit(). A request must have one Authorization:
+// if there were two, a proxy could check the one that this server ignores.
+absl::StatusOr<std::unique_ptr<ApiKeys::KeyPermit>> admit_by_key(const ApiKeys& keys,
+                                                                 const http::Request& request,
+                                                                 bool counts);
 
 // A handler that calls `handler` if the request has one of `keys`. It answers 401 if not, and 429
 // if the key already has its maximum of running requests. A request counts until its whole answer

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "coordinator/api/key_gate.h"
 #include "coordinator/api/limits.h"
 #include "coordinator/http/grpc/wire.h"
 
@@ -12,7 +13,7 @@ namespace lockstep {
 absl::StatusOr<Caller> admit(const ApiKeys* keys, const http::Request& request, bool counts) {
   if (keys == nullptr) return Caller{.client = request.peer, .permit = nullptr};
   ASSIGN_OR_RETURN(std::unique_ptr<ApiKeys::KeyPermit> permit,
-                   keys->admit(request.header("authorization"), counts));
+                   admit_by_key(*keys, request, counts));
   Caller caller = {.client = permit->name(), .permit = nullptr};
   caller.permit = std::move(permit);
   return caller;

@@ -75,6 +75,18 @@ TEST_F(KeyGateTest, ARequestWithoutAKeyGetsAnErrorWithACode) {
   EXPECT_EQ(nlohmann::json::parse(response.body)["error"]["code"], "invalid_api_key");
 }
 
+TEST_F(KeyGateTest, ARequestMustHaveOneAuthorization) {
+  const std::string bearer = std::string("Bearer ") + kKey;
+  for (const std::string& other : {bearer, std::string("Bearer nothing")}) {
+    const auto exchange = std::make_shared<FakeExchange>(
+        "GET", "/v1/models", "",
+        http::Headers{{"authorization", bearer}, {"Authorization", other}});
+    gate_(exchange);
+    EXPECT_EQ(exchange->wait().status, 401);
+    EXPECT_TRUE(held_.empty());
+  }
+}
+
 TEST_F(KeyGateTest, AnOpenPathNeedsNoKey) {
   call("/readyz", "");
   ASSERT_EQ(held_.size(), 1u);
