@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llama 1 to 3; Mistral, a Llama with a window; Ministral 3, a Mistral whose queries are scaled by
-// position; Seed-OSS, ERNIE 4.5 (rotates neighbouring columns), and Arcee, whose MLP has no gate.
+// position; Seed-OSS, ERNIE 4.5 and Helium (both rotate neighbouring columns), and Arcee, whose MLP
+// has no gate.
 #include "models/blocks/llama.h"
 
 #include "models/families/families.h"
@@ -62,10 +63,20 @@ LanguageModel arcee(Keys& keys) {
   return m.model(nullptr, plain_mlp(m.mlp, "mlp.up_proj", "mlp.down_proj"));
 }
 
+LanguageModel helium(Keys& keys) {
+  Llama m(keys, {.sizes = {.kv_heads = 20, .head_dim = 128, .positions = 4096},
+                 .norm = read_rms_norm(keys, 1e-8),
+                 .rope = {.theta = 100000, .interleaved = true}});
+  m.attention.qkv_bias = keys.flag("attention_bias", false);  // o_proj never has a bias.
+  m.mlp.bias = keys.flag("mlp_bias", false);
+  return m.model();
+}
+
 constexpr Architecture kRows[] = {
     {"LlamaForCausalLM", llama},           {"MistralForCausalLM", mistral},
     {"Ministral3ForCausalLM", ministral3}, {"SeedOssForCausalLM", seed_oss},
     {"Ernie4_5ForCausalLM", ernie},        {"ArceeForCausalLM", arcee},
+    {"HeliumForCausalLM", helium},
 };
 
 }  // namespace

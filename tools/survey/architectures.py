@@ -75,6 +75,8 @@ ROWS = {
     "seed_oss": Row("SeedOssForCausalLM", WIDE),
     "ernie4_5": Row("Ernie4_5ForCausalLM", dict(WIDE, use_bias=True)),
     "arcee": Row("ArceeForCausalLM", dict(WIDE, rope_scaling=YARN)),
+    "helium": Row("HeliumForCausalLM", dict(
+        DECODER, head_dim=6, attention_bias=True, mlp_bias=True)),
     "qwen2": Row("Qwen2ForCausalLM", dict(DECODER, **LATER_WINDOW)),
     "qwen3": Row("Qwen3ForCausalLM", dict(WIDE, **LATER_WINDOW)),
     "mixtral": Row("MixtralForCausalLM", dict(DECODER, **WINDOW, num_local_experts=5)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hunyuan's dense models and Nemotron: the defaults of missing keys, and what is refused.
+// Hunyuan's dense models, Nemotron and Helium: the defaults of missing keys, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -129,6 +129,47 @@ TEST(NemotronTest, UnsupportedKeysAreNamed) {
   expect_refused(kNemotron, R"({"hidden_act": "tanh"})", "hidden_act: \"tanh\" is not supported");
   expect_refused(kNemotron, R"({"sliding_window": 128})", "sliding_window: unknown here");
   expect_refused(kNemotron, R"({"layer_norm_eps": 1e-6})", "layer_norm_eps: unknown here");
+}
+
+constexpr char kHelium[] = R"({"architectures": ["HeliumForCausalLM"], "vocab_size": 320,
+  "hidden_size": 2560, "num_hidden_layers": 2, "num_attention_heads": 20,
+  "intermediate_size": 96})";
+
+TEST(HeliumTest, DefaultsAreThoseOfTheReference) {
+  const Described config = config_of(kHelium);
+  EXPECT_EQ(config.kv_heads, 20);
+  EXPECT_EQ(config.head_dim, 128);
+  EXPECT_EQ(config.context, 4096);
+  EXPECT_EQ(config.activation, Function::kSilu);
+  EXPECT_FLOAT_EQ(config.norm_eps, 1e-8f);
+  EXPECT_FALSE(config.tie_word_embeddings || config.qkv_bias || config.output_bias);
+  EXPECT_FALSE(config.mlp_bias || config.layer_norm);
+  EXPECT_EQ(config_of(kHelium, R"({"num_key_value_heads": 4})").kv_heads, 4);
+}
+
+TEST(HeliumTest, NeighbouringColumnsAreRotatedWithABaseOf100000) {
+  const Described config = config_of(kHelium);
+  EXPECT_TRUE(config.rotary.interleaved());
+  EXPECT_EQ(config.rotary.rotary_dim(), 128);
+  EXPECT_FLOAT_EQ(config.rope.inv_freq(1), std::pow(100000.0, -2 / 128.0));
+  const Described based = config_of(kHelium, R"({"rope_theta": 20000.0})");
+  EXPECT_FLOAT_EQ(based.rope.inv_freq(1), std::pow(20000.0, -2 / 128.0));
+}
+
+TEST(HeliumTest, TheOutputOfAttentionNeverHasABias) {
+  const Described attention = config_of(kHelium, R"({"attention_bias": true})");
+  EXPECT_TRUE(attention.qkv_bias && !attention.output_bias && !attention.mlp_bias);
+  const Described mlp = config_of(kHelium, R"({"mlp_bias": true})");
+  EXPECT_TRUE(mlp.mlp_bias && !mlp.qkv_bias && !mlp.output_bias);
+}
+
+TEST(HeliumTest, UnsupportedKeysAreNamed) {
+  expect_refused(kHelium, R"({"num_key_value_heads": 3})",
+                 "num_key_value_heads: must be a divisor of num_attention_heads (20), found 3");
+  expect_refused(kHelium, R"({"hidden_act": "tanh"})", "hidden_act: \"tanh\" is not supported");
+  expect_refused(kHelium, R"({"sliding_window": 128})", "sliding_window: unknown here");
+  expect_refused(kHelium, R"({"partial_rotary_factor": 0.5})",
+                 "partial_rotary_factor: 0.5 is not supported here");
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ inline constexpr GoldenName kGoldens[] = {
     {"tests/data/goldens/seed_oss", 6},
     {"tests/data/goldens/ernie4_5", 6},
     {"tests/data/goldens/arcee", 6},
+    {"tests/data/goldens/helium", 6},
     {"tests/data/goldens/hunyuan_dense", 6},
     {"tests/data/goldens/nemotron", 6},
     {"tests/data/goldens/qwen3_vl", 6},

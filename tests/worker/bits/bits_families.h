@@ -56,6 +56,8 @@ inline constexpr Shape kFamilies[] = {
          "rope_scaling": {"type": "dynamic", "alpha": 100.0}})"},
     {"Nemotron", 6, 3, 32, 200, 0,
      R"({"architectures": ["NemotronForCausalLM"], "hidden_act": "relu2", "mlp_bias": true})"},
+    {"Helium", 6, 2, 12, 200, 0,
+     R"({"architectures": ["HeliumForCausalLM"], "attention_bias": true, "mlp_bias": true})"},
     {"Starcoder2", 6, 2, 32, 200, 20,
      R"({"architectures": ["Starcoder2ForCausalLM"], "hidden_act": "gelu"})"},
     {"StableLm", 5, 5, 32, 200, 0,
