@@ -145,6 +145,16 @@ def kept_line(name, facts):
     return json.dumps(kept, separators=(",", ":")) + "\n"
 
 
+def write(path, lines, only):
+    """Writes the models' lines, in the order of architectures.py. With `only`, other models keep
+    their lines."""
+    if only and path.exists():
+        old = {json.loads(line)["name"]: line for line in path.read_text().splitlines(True)}
+        lines = old | lines
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines[name] for name in ROWS if name in lines))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -152,16 +162,18 @@ def main():
                         help=f"default: {' and '.join(RELEASES)}")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", choices=ROWS)
     parser.add_argument("--lockstep", default=ROOT / "build/cpu/bin/lockstep", metavar="BINARY")
-    parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER",
+                        help="write the data of SurveyTest; with --only, of these models alone")
     parser.add_argument("--json", action="store_true", help="an object for every model")
     arguments = parser.parse_args()
     failures = models = 0
     for release in arguments.transformers or RELEASES:
-        kept = ""
+        kept = {}
         for name, facts, said in survey(release, arguments.lockstep, arguments.only):
             models += 1
             failures += bool(said)
-            kept += kept_line(name, facts) if facts else ""
+            if facts:
+                kept[name] = kept_line(name, facts)
             if arguments.json:
                 print(json.dumps({"transformers": release, "name": name,
                                   "architecture": ROWS[name].architecture, "differs": said}))
@@ -169,8 +181,7 @@ def main():
                 say("", end="")
                 print(f"{release} {name}: {'; '.join(said) or 'ok'}", flush=True)
         if arguments.write:
-            arguments.write.mkdir(parents=True, exist_ok=True)
-            (arguments.write / f"transformers-{release}.jsonl").write_text(kept)
+            write(arguments.write / f"transformers-{release}.jsonl", kept, arguments.only)
     surveyed = {row.architecture for row in ROWS.values()}
     for name in listed_architectures():
         if name not in surveyed and name not in REMOTE_CODE:
