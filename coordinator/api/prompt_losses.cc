@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/field_error.h"
 #include "base/log_limit.h"
@@ -12,6 +11,7 @@
 #include "base/text_map.h"
 #include "coordinator/api/chat/message_text.h"
 #include "coordinator/text/jinja/strings/characters.h"
+#include "coordinator/text/text_search.h"
 
 namespace lockstep {
 namespace {
@@ -50,14 +50,12 @@ class Search {
   }
   bool finds_after(std::string_view text, size_t begin) {
     if (tries_ == 0) return false;
-    // memmem() takes linear time, which string_view::find() does not promise.
-    const void* at =
-        memmem(prompt_.data() + begin, prompt_.size() - begin, text.data(), text.size());
-    if (at == nullptr) {
+    const size_t at = find_text(prompt_, text, begin);
+    if (at == prompt_.npos) {
       --tries_;
       return false;
     }
-    after_ = static_cast<const char*>(at) - prompt_.data() + text.size();
+    after_ = at + text.size();
     return true;
   }
 

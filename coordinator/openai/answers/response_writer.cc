@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "coordinator/http/event_stream.h"
 #include "coordinator/openai/error.h"
+#include "coordinator/text/text_search.h"
 
 namespace lockstep::openai {
 
@@ -120,7 +121,7 @@ std::string ResponseWriter::response(std::span<const StreamEvent> all) {
 std::string ResponseWriter::take_logprobs(const std::string& text) {
   std::string tokens;
   for (const ScoredToken& one : unshown_) tokens += one.token;
-  const size_t at = tokens.rfind(text);
+  const size_t at = rfind_text(tokens, text);
   std::string shown;
   size_t end = 0;  // The end of a token that may come before the text.
   bool is_before = at != std::string::npos;

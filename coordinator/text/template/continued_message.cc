@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "coordinator/text/jinja/strings/characters.h"
+#include "coordinator/text/text_search.h"
 
 namespace lockstep {
 namespace {
@@ -81,7 +82,7 @@ absl::StatusOr<ContinuedMessage> ContinuedMessage::mark(const OrderedJson& conti
 
 absl::Status ContinuedMessage::cut(MarkedText* text) const {
   const size_t tag = text->bytes.rfind(trimmed(kTag));
-  if (tag == std::string::npos || text->bytes.find(trimmed(words_)) == std::string::npos) {
+  if (tag == std::string::npos || find_text(text->bytes, trimmed(words_)) == std::string::npos) {
     return invalid_argument(
         "continue_final_message: the last message is not in the template's prompt");
   }

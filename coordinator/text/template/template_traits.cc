@@ -7,6 +7,7 @@
 
 #include "base/text_map.h"
 #include "coordinator/text/template/chat_template.h"
+#include "coordinator/text/text_search.h"
 
 namespace lockstep {
 namespace {
@@ -106,7 +107,7 @@ class Questions {
         std::ranges::all_of(words, [&](std::string_view word) { return has(word); });
     return has_all ? Fate::kShown : Fate::kLeftOut;
   }
-  bool has(std::string_view word) const { return prompt_.find(word) != std::string::npos; }
+  bool has(std::string_view word) const { return find_text(prompt_, word) != std::string::npos; }
   bool shows(const OrderedJson& messages, const Words& words) {
     return fate_of(messages, words) == Fate::kShown;
   }

@@ -3,6 +3,7 @@
 #include "coordinator/text/tokenizer/pattern.h"
 
 #include "base/check.h"
+#include "coordinator/text/text_search.h"
 #include "coordinator/text/tokenizer/spec.h"
 
 namespace lockstep {
@@ -11,8 +12,8 @@ namespace {
 std::vector<Span> find_literal(std::string_view text, std::string_view literal) {
   std::vector<Span> spans;
   size_t covered = 0;
-  for (size_t found = text.find(literal); found != std::string_view::npos;
-       found = text.find(literal, covered)) {
+  for (size_t found = find_text(text, literal); found != std::string_view::npos;
+       found = find_text(text, literal, covered)) {
     if (found != covered) spans.push_back({covered, found, false});
     covered = found + literal.size();
     spans.push_back({found, covered, true});

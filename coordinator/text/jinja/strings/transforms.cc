@@ -2,8 +2,8 @@
 #include "coordinator/text/jinja/strings/transforms.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "coordinator/text/text_search.h"
 #include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::jinja {
@@ -121,14 +121,6 @@ MarkedText strip(const MarkedText& text, std::optional<std::string_view> charact
     end -= code_point_before(text.bytes, end).bytes;
   }
   return text.substr(begin, end);
-}
-
-size_t find_text(std::string_view text, std::string_view wanted, size_t begin) {
-  if (begin > text.size()) return std::string_view::npos;
-  const void* found =
-      memmem(text.data() + begin, text.size() - begin, wanted.data(), wanted.size());
-  if (found == nullptr) return std::string_view::npos;
-  return static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 std::vector<size_t> positions_of(std::string_view text, std::string_view wanted, int64_t max,

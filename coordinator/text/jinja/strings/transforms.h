@@ -56,8 +56,6 @@ std::vector<ByteRange> split(std::string_view text, std::optional<std::string_vi
                              int64_t max = -1, Ends from = Ends::kLeft);
 std::vector<ByteRange> split_lines(std::string_view text, bool keep_ends);
 
-// The first place of `wanted` in `text`, in time linear in the text's size; npos: none.
-size_t find_text(std::string_view text, std::string_view wanted, size_t begin = 0);
 // The positions of the first or last `max` occurrences, which do not overlap, in order. If `max` is
 // negative: of all occurrences; then `wanted` must not be empty.
 std::vector<size_t> positions_of(std::string_view text, std::string_view wanted, int64_t max,

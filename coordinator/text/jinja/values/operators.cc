@@ -8,6 +8,7 @@
 
 #include "coordinator/text/jinja/strings/transforms.h"
 #include "coordinator/text/jinja/values/format.h"
+#include "coordinator/text/text_search.h"
 
 namespace lockstep::jinja {
 namespace {
