@@ -33,7 +33,7 @@ for tool in debootstrap buildah podman runc; do
 done
 export BUILDAH_ISOLATION=chroot CONTAINERS_CONF=$PWD/deploy/containers.conf
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} ||
-  fail "SOURCE_DATE_EPOCH: must be a time in seconds outside a git checkout, found none"
+  fail "SOURCE_DATE_EPOCH: must be set outside a git checkout, to a time in seconds; found none"
 export SOURCE_DATE_EPOCH
 
 # id_of TAG: the image's id, or nothing.

@@ -169,8 +169,9 @@ void truncate_prompt(const v1::GenerateRequest& message, const Model& model,
   ids.erase(first, first + excess);
 }
 
-// Forbids the tokens that each word has at the start of a text. Also forbids the tokens that it has
-// after a space, if their number is the same and the first one differs. vLLM does the same.
+// Forbids the tokens that each word has at the start of a text. With a space before it, a word may
+// have other tokens: these are forbidden, too, if there are as many of them and the first one is
+// another. vLLM does the same.
 absl::Status fill_bad_words(const v1::GenerateRequest& message, const Model& model,
                             EngineRequest* request) {
   if (message.bad_words().empty()) return absl::OkStatus();

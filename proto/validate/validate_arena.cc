@@ -117,7 +117,8 @@ absl::Status check_shared(const Program& program, int index, int value, int firs
   if (schema_of(instruction).run_by == RunBy::kView) return absl::OkStatus();
   if (index <= first_collective) return fail("written after the first collective");
   const bool gathered = instruction.op() == program::ALL_GATHER || is_part(program, value);
-  return gathered ? absl::OkStatus() : fail("what all_gather gives, or a part of it in its place");
+  return gathered ? absl::OkStatus()
+                  : fail("the result of all_gather, or a part computed in the result's memory");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects rows or columns of a parameter, down to the rectangles of the checkpoint.
+// Selects rows or columns of a parameter, by cutting its rectangles of the checkpoint's tensors.
 #pragma once
 
 #include "models/graph/graph.h"

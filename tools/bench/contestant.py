@@ -52,7 +52,7 @@ class Contestant:
         return self._answer(self._log)["seconds"][0]
 
     def memory_beyond_weights(self) -> int:
-        """Bytes of the program's processes, without its weights and its own_bytes (Python's)."""
+        """Bytes of the program's processes, without the weights and Python itself (own_bytes)."""
         held = pss_bytes(children(self._process.pid))
         return held - self.about["weight_bytes"] - self.about.get("own_bytes", 0)
 

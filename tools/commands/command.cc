@@ -52,8 +52,8 @@ std::vector<Flag> RunOptions::model_flags() {
   const std::vector<Flag> cut = {
       {"--strategy", &strategy,
        "How matrices are sharded: gather (the same bits for any number of workers) or reduce (less "
-       "communication; the bits depend on the number of workers); default: gather; with --fast "
-       "reduce",
+       "communication; the bits depend on the number of workers); default: gather, or reduce if "
+       "--fast is given",
        FlagValues{.words = {"", "gather", "reduce"}}},
       {"--fast", &worker.fast,
        "GPUs compute in their fast numeric class: each uses the fastest kernels, and the bits of a "

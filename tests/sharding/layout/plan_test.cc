@@ -160,9 +160,10 @@ TEST(CostTest, RanksTogetherHoldEveryWeightOnceExceptCopiedOnes) {
   EXPECT_EQ(total(3), total(1) + 2 * norms);
 }
 
-// A key has 18 latent and 4 rotary columns. In each layer gather sends once: q's 20 and the key's
-// 18 latent columns, the outputs of 6 heads, and the outputs of attention and of the MLP or the
-// experts. It also sends the columns within MLPs and experts.
+// A key has 18 latent and 4 rotary columns. With the strategy `gather`, ranks send in each layer
+// the 20 latent columns of q, the 18 of the key, the outputs of 6 heads, and the outputs of
+// attention and of the MLP or the experts, each once. They also send the columns within MLPs and
+// experts.
 TEST(CostTest, LatentPagesHaveOnlyKeysAndGatherSendsLatentColumns) {
   const Graph graph = model_graph("deepseek_v3");
   constexpr int64_t kLayers = 3, kWidth = 48, kLowRanks = 20 + 18;

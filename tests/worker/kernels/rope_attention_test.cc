@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope_attention has the bits of rope of q, rope of k, and attention. Its output may be rounded,
-// like that of attention.
+// rope_attention gives the same bits as three operators: rope on q, rope on k, then attention. Its
+// output may be rounded, like that of attention.
 #include <string>
 
 #include "tests/worker/kernels/cast_matrix.h"
@@ -35,7 +35,7 @@ std::vector<int32_t> pages_of(int64_t sequence) {
   return pages;
 }
 
-// The kernel for `op` in the same table; for attention, the one with the same type of pages.
+// The kernel for `op` in the table of `kernel`; for attention, the one whose pages have its type.
 KernelEntry beside(const KernelEntry& kernel, Op op) {
   const auto target = [](const KernelEntry& one) {
     return std::string_view(one.name).ends_with("_shim");

@@ -24,7 +24,7 @@ namespace lockstep {
 // "HOST:PORT"; the error names the flag.
 absl::Status check_address(const char* flag, const std::string& address);
 
-// The engine's observers, which requests at the ports read. They must outlive the ports.
+// The engine's observers. Requests at the ports read them. They must outlive the ports.
 struct Observed {
   const EngineMetrics* metrics = nullptr;
   TraceRecorder* recorder = nullptr;

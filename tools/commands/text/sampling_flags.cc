@@ -36,7 +36,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                       "best token (default: that of generation_config.json, else 1)"},
                      {"--top-k", set(&Request::set_top_k), "Draw from the k best tokens; 0: off"},
                      {"--top-p", set(&Request::set_top_p),
-                      "Draw from as few of the best tokens as together have this probability"},
+                      "Draw from the best tokens: the fewest whose probabilities add up to this"},
                      {"--min-p", set(&Request::set_min_p),
                       "Draw from tokens whose probability is at least this share of the best "
                       "token's probability"},

@@ -53,7 +53,7 @@ class Proxy:
         return list(csv.DictReader(text.lstrip("# ").splitlines()))
 
     def up(self) -> int:
-        """The number of servers that get requests, of the fewest among all backends."""
+        """The number of servers that get requests, in the backend with the fewest of them."""
         try:
             rows = self.table()
         except (FileNotFoundError, ConnectionRefusedError):
