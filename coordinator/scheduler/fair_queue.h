@@ -3,8 +3,8 @@
 // (Shreedhar and Varghese, 1995), measured in rows.
 //
 // Clients of one priority get quanta of kQuantumRows rows, both for running prompts and for waiting
-// sequences. A client's oldest sequence is its first. A client that has nothing to compute loses
-// the rest of its quantum. So a client that sends much, or much at once, delays itself.
+// sequences. A client's oldest sequence comes first. A client that has nothing to compute loses the
+// rest of its quantum. So a client that sends much, or much at once, delays itself.
 //
 // A request has begun when its first sequence has run. Among waiting sequences of one priority,
 // those of such requests start first, so a request that has begun finishes, however many others
