@@ -25,6 +25,7 @@ size_t KeyHash::operator()(std::string_view key) const { return TextHash()(key);
 size_t KeyHash::operator()(const Value& key) const {
   if (const Text* text = key.text()) return (*this)(std::string_view(text->bytes()));
   if (key.is_integer()) return hash_of<int64_t>(key.integer());
+  if (const Unsigned* number = key.get_if<Unsigned>()) return hash_of(*number);
   if (const double* number = key.get_if<double>()) {
     const bool is_whole = *number == std::floor(*number) && std::fabs(*number) < 0x1p62;
     return is_whole ? hash_of(static_cast<int64_t>(*number)) : hash_of(*number);
@@ -36,7 +37,13 @@ size_t KeyHash::operator()(const Value& key) const {
   return hash;
 }
 
+// All values that are no number are one key: their hashes are the same.
 bool KeyEqual::operator()(const Value& a, const Value& b) const {
+  const auto is_nan = [](const Value& value) {
+    const double* number = value.get_if<double>();
+    return number != nullptr && std::isnan(*number);
+  };
+  if (is_nan(a) && is_nan(b)) return true;
   Budget unlimited({.steps = INT64_MAX >> 13});
   return equal(unlimited, a, b);
 }

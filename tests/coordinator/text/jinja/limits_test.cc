@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/source_dir.h"
+#include "base/system/clock.h"
 #include "tests/coordinator/text/jinja/render.h"
 #include "tests/coordinator/text/test_data.h"
 
@@ -28,6 +29,15 @@ void expect_refused(std::string_view source, std::string_view why) {
 TEST(TemplateLimitsTest, TheTemplateIsAtMostOneMebibyte) {
   EXPECT_EQ(render(std::string(1 << 20, 'x')).size(), 1u << 20);
   expect_refused(std::string((1 << 20) + 1, 'x'), "the limit is 1048576");
+}
+
+TEST(TemplateLimitsTest, NumbersOfEveryTypeAreFoundQuickly) {
+  OrderedJson large = OrderedJson::array();  // They do not fit into a signed number.
+  for (uint64_t i = 0; i < 20'000; ++i) large.push_back((uint64_t{1} << 63) + i);
+  const int64_t begin = thread_time_ns();
+  EXPECT_EQ(render("{{ x|unique|list|length }}", {{"x", large}}), "20000");
+  EXPECT_EQ(render("{{ (['nan'|float] * 20000)|unique|list|length }}"), "1");
+  EXPECT_LT(thread_time_ns() - begin, 2'000'000'000);
 }
 
 TEST(TemplateLimitsTest, SyntaxIsAtMostOneHundredLevelsDeep) {
