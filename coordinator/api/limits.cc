@@ -7,6 +7,7 @@
 
 #include "base/field_error.h"
 #include "base/status.h"
+#include "proto/generate.pb.h"
 #include "proto/sampling_ranges.h"
 
 namespace lockstep {
@@ -118,6 +119,22 @@ absl::Status check_entries(const FieldLimit& limit, const Message& message,
   return absl::OkStatus();
 }
 
+absl::Status check_sums(const v1::ChatMessages& chat) {
+  int64_t calls = 0, parts = 0;
+  for (const v1::ChatMessage& message : chat.messages()) {
+    calls += message.tool_calls_size();
+    parts += message.content_parts_size();
+  }
+  constexpr auto kForm = "must have up to {} {} in all messages, found {}";
+  if (calls > kMaxToolCalls) {
+    return field_error("messages", kForm, kMaxToolCalls, "tool_calls", calls);
+  }
+  if (parts > kMaxContentParts) {
+    return field_error("messages", kForm, kMaxContentParts, "content_parts", parts);
+  }
+  return absl::OkStatus();
+}
+
 // Checks the messages inside the message.
 absl::Status check_inner(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
@@ -161,6 +178,9 @@ absl::Status check_limits(const Message& message) {
     } else if (!field->has_presence() || reflection->HasField(message, field)) {
       RETURN_IF_ERROR(check_field(limit, message, field));
     }
+  }
+  if (const auto* chat = google::protobuf::DynamicCastToGenerated<v1::ChatMessages>(&message)) {
+    RETURN_IF_ERROR(check_sums(*chat));
   }
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const FieldDescriptor* field = descriptor->field(i);

@@ -26,6 +26,11 @@ enum class Measure {
   kBytes,  // The size of each string.
 };
 
+// The maxima of all messages of a chat together: while a prompt is rendered, each call takes about
+// 600 bytes, also if it was sent in five.
+constexpr int64_t kMaxToolCalls = 1 << 14;
+constexpr int64_t kMaxContentParts = 1 << 15;
+
 struct FieldLimit {
   const char* message;  // "GenerateRequest"
   const char* field;

@@ -145,5 +145,24 @@ TEST(LimitsTest, CountsOfEntriesAreBounded) {
   expect_refused(detokenize, "ids: must have up to 262144 entries, found 262145");
 }
 
+TEST(LimitsTest, CallsAndPartsOfAllMessagesAreBoundedTogether) {
+  v1::ChatMessages chat;
+  for (int64_t i = 0; i < kMaxToolCalls / 256; ++i) {
+    v1::ChatMessage* message = chat.add_messages();
+    message->set_role("assistant");
+    for (int call = 0; call < 256; ++call) message->add_tool_calls()->set_name("f");
+    for (int part = 0; part < 512; ++part) message->add_content_parts("");
+  }
+  EXPECT_TRUE(check_limits(chat).ok()) << check_limits(chat);
+  v1::ChatMessage* last = chat.add_messages();
+  last->set_role("assistant");
+  last->add_tool_calls()->set_name("f");
+  expect_refused(chat, "messages: must have up to 16384 tool_calls in all messages, found 16385");
+  last->clear_tool_calls();
+  last->add_content_parts("");
+  expect_refused(chat,
+                 "messages: must have up to 32768 content_parts in all messages, found 32769");
+}
+
 }  // namespace
 }  // namespace lockstep
