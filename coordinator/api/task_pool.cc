@@ -20,7 +20,8 @@ int64_t cost_of(int64_t bytes) { return bytes + 1024; }
 
 TaskPool::TaskPool(const TaskPoolOptions& options) : options_(options) {
   LOCKSTEP_CHECK(options.threads > 0);
-  for (int i = 0; i <= options.threads; ++i) {
+  const int all = options.threads > 1 ? options.threads + 1 : 1;
+  for (int i = 0; i <= all; ++i) {
     threads_.emplace_back([this, i] { work(/*short_only=*/i == 0); });
   }
   threads_.emplace_back([this] { run_late_ones(); });
@@ -112,11 +113,15 @@ void TaskPool::count(const std::string& client, int64_t bytes, int64_t change) {
   }
 }
 
-TaskPool::Queue* TaskPool::next(bool short_only) {
-  const auto& [shorts, longs] = std::tie(short_.order, long_.order);
-  if (short_only || longs.empty()) return shorts.empty() ? nullptr : &short_;
-  if (shorts.empty()) return &long_;
-  return shorts.begin()->first < longs.begin()->first ? &short_ : &long_;
+TaskPool::Next TaskPool::next(bool short_only) {
+  Next next;
+  if (!short_.order.empty()) next = {&short_, short_.order.begin()->first};
+  if (short_only) return next;
+  for (const auto& [place, name] : long_.order) {
+    if (networks_[name].running >= options_.threads && !stopping_) continue;
+    return next.queue != nullptr && next.place < place ? next : Next{&long_, place};
+  }
+  return next;
 }
 
 void TaskPool::leave(const Task& task) {
@@ -124,26 +129,29 @@ void TaskPool::leave(const Task& task) {
   const auto client = clients_.find(task.client);
   if (client->second.loads.all().tasks == 0) clients_.erase(client);
   const auto network = networks_.find(network_of(task.client));
+  if (task.bytes > kLongBytes) --network->second.running;
   if (network->second.loads.all().tasks == 0) networks_.erase(network);
+  changed_.notify_all();  // The network may have another long task now.
 }
 
 TaskPool::Task TaskPool::take(Queue* queue, const std::string& name, const Place& place) {
-  --networks_[name].waiting;
+  Network& network = networks_[name];
+  --network.waiting;
+  if (queue == &long_) ++network.running;
   Task task = std::move(queue->networks[name].tasks.extract(place).mapped());
   deadlines_.erase({task.deadline_ms, place});
   this->place(queue, name);
   return task;
 }
 
-TaskPool::Task TaskPool::take_first(Queue* queue) {
-  const auto [tag, name] =
-      std::pair(queue->order.begin()->first.first, queue->order.begin()->second);
-  const Place first = queue->networks[name].tasks.begin()->first;
+TaskPool::Task TaskPool::take_next(const Next& next) {
+  const std::string name = next.queue->order.at(next.place);
+  const Place first = next.queue->networks[name].tasks.begin()->first;
   Network& network = networks_[name];
-  clock_ = std::max(clock_, tag);
-  network.last_tag = tag;
+  clock_ = std::max(clock_, next.place.first);
+  network.last_tag = next.place.first;
   network.clock = std::max(network.clock, first.first);
-  Task task = take(queue, name, first);
+  Task task = take(next.queue, name, first);
   for (Queue* each : {&short_, &long_}) place(each, name);
   return task;
 }
@@ -160,10 +168,11 @@ void TaskPool::work(bool short_only) {
     Task task;
     {
       MutexLock lock(&mutex_);
-      Queue* queue = next(short_only);
-      for (; queue == nullptr && !stopping_; queue = next(short_only)) changed_.wait(&mutex_);
-      if (queue == nullptr) return;
-      task = take_first(queue);
+      Next next = this->next(short_only);
+      for (; next.queue == nullptr && !stopping_; next = this->next(short_only))
+        changed_.wait(&mutex_);
+      if (next.queue == nullptr) return;
+      task = take_next(next);
     }
     run(std::move(task));
   }

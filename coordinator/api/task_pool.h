@@ -19,7 +19,10 @@
 namespace lockstep {
 
 struct TaskPoolOptions {
-  int threads = 2;  // For tasks of any size; one more thread takes only short ones.
+  // The max number of long tasks of one network that run at once. If it is 2 or more, there is one
+  // more thread than that: so tasks that take very long delay only others of their network. A
+  // further thread takes only short tasks.
+  int threads = 2;
   // The limits of all tasks that wait or run. A quarter is reserved for short tasks. One client may
   // have half of the tasks; its long tasks may have half of the bytes, its short ones a quarter.
   // All clients of one network (network_of()) together may have seven eighths.
@@ -72,6 +75,7 @@ class TaskPool {
   struct Network {
     Loads loads;
     int64_t waiting = 0;   // Its tasks that wait.
+    int64_t running = 0;   // Its long tasks that run.
     int64_t last_tag = 0;  // The tag of its next task is this plus that task's cost.
     int64_t clock = 0;     // The clock of its clients.
   };
@@ -83,6 +87,10 @@ class TaskPool {
   struct Queue {
     TextNodeMap<std::string, Waiting> networks;  // Those with waiting tasks.
     std::map<Place, std::string> order;          // Each network's place.
+  };
+  struct Next {
+    Queue* queue = nullptr;  // Null: there is none.
+    Place place;             // The network's place in the queue's order.
   };
   struct Location {  // The queue and the network where a task waits.
     Queue* queue = nullptr;
@@ -97,16 +105,15 @@ class TaskPool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Task take(Queue* queue, const std::string& name, const Place& place)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes the queue's first task, and moves the clocks.
-  Task take_first(Queue* queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the first task of this network, and moves the clocks.
+  Task take_next(const Next& next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sorts the network into the queue's order again, after its tasks or its tag changed.
   void place(Queue* queue, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
   Queue& queue_of(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return bytes > kLongBytes ? long_ : short_;
   }
-  // The queue whose first task is next; null if both are empty.
-  Queue* next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Next next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void count(const std::string& client, int64_t bytes, int64_t change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void leave(const Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

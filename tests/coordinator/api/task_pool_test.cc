@@ -95,6 +95,22 @@ TEST(TaskPoolTest, LongTasksOfOneClientLetOthersPass) {
   EXPECT_THAT(blocked.record.wait_for(4), testing::ElementsAre("m0", "little", "m1", "m2"));
 }
 
+TEST(TaskPoolTest, LongTasksThatNeverEndBlockNoOtherNetwork) {
+  Gate gate;
+  Record record;
+  TaskPool pool({.threads = 2});
+  const auto block = [&](const std::string& client) {
+    EXPECT_TRUE(pool.submit(client, kLong, [&] { gate.pass(); }).ok());
+  };
+  for (int i = 0; i < 4; ++i) block("much");
+  gate.wait_for_arrivals(2);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(pool.submit("b", kLong, record.task("b")).ok());
+  EXPECT_EQ(record.wait_for(3).size(), 3u);
+  block("third");
+  gate.wait_for_arrivals(3);
+  gate.open();
+}
+
 TEST(TaskPoolTest, AWaitingTaskRunsAtItsDeadline) {
   BlockedPool blocked;
   const int64_t soon = steady_now_ms() + 20;
