@@ -75,8 +75,7 @@ inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
        FlagValues{.form = "FOLDER|auto|off"}},
       {"--weight-cache-limit", &weight_cache_limit,
        "Max size of the folder of --weight-cache; beyond it the least recently used files are "
-       "deleted "
-       "(default: 50 GB)",
+       "deleted (default: 50 GB)",
        FlagValues{.is_size = true}},
       {"--log-level", &log_level,
        "debug (a worker prints the time of each kernel when it ends), info, warning or error",

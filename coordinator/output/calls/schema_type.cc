@@ -144,29 +144,48 @@ std::string SchemaType::json_of(std::string_view text) const {
 
 // ---- Functions ----
 
-FunctionSchemas::FunctionSchemas(std::span<const std::string> tools) {
-  constexpr int64_t kBytesPerByte = 16;  // JSON values take more memory than their text.
-  for (const std::string& tool : tools) {
-    bytes_ += kBytesPerByte * static_cast<int64_t>(tool.size());
-    absl::StatusOr<OrderedJson> json = parse_ordered_json(tool, "a tool");
-    if (!json.ok() || !json->is_object() || !json->contains("function")) continue;
-    OrderedJson& function = (*json)["function"];
-    if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
-        !function.contains("parameters")) {
-      continue;
-    }
-    parameters_[function["name"].get<std::string>()] = std::move(function["parameters"]);
+namespace {
+
+// The name and the parameters of a tool's function; nothing: it has none.
+std::optional<std::pair<std::string, OrderedJson>> function_of(const std::string& tool) {
+  absl::StatusOr<OrderedJson> json = parse_ordered_json(tool, "a tool");
+  if (!json.ok() || !json->is_object() || !json->contains("function")) return std::nullopt;
+  OrderedJson& function = (*json)["function"];
+  if (!function.is_object() || !function.contains("name") || !function["name"].is_string() ||
+      !function.contains("parameters")) {
+    return std::nullopt;
   }
+  return std::pair(function["name"].get<std::string>(), std::move(function["parameters"]));
 }
 
-SchemaType FunctionSchemas::type_of(std::string_view function, std::string_view parameter) const {
-  const auto found = parameters_.find(function);
-  if (found == parameters_.end() || !found->second.is_object()) return {};
-  const OrderedJson& root = found->second;
-  const auto properties = root.find("properties");
-  if (properties == root.end() || !properties->is_object()) return {};
+}  // namespace
+
+SchemaType ParameterTypes::of(std::string_view parameter) const {
+  if (!schema_.is_object()) return {};
+  const auto properties = schema_.find("properties");
+  if (properties == schema_.end() || !properties->is_object()) return {};
   const auto schema = properties->find(std::string(parameter));
-  return schema == properties->end() ? SchemaType() : SchemaType(*schema, root);
+  return schema == properties->end() ? SchemaType() : SchemaType(*schema, schema_);
+}
+
+FunctionSchemas::FunctionSchemas(std::span<const std::string> tools) {
+  constexpr int64_t kBytesPerByte = 32;  // JSON values take more memory than their text.
+  int64_t largest = 0;
+  for (const std::string& tool : tools) {
+    const auto function = function_of(tool);
+    if (!function.has_value()) continue;
+    tools_[function->first] = tool;
+    bytes_ += std::ssize(tool);
+    largest = std::max(largest, std::ssize(tool));
+  }
+  bytes_ += kBytesPerByte * largest;
+}
+
+ParameterTypes FunctionSchemas::types_of(std::string_view name) const {
+  const auto found = tools_.find(name);
+  if (found == tools_.end()) return {};
+  std::optional<std::pair<std::string, OrderedJson>> function = function_of(found->second);
+  return function.has_value() ? ParameterTypes(std::move(function->second)) : ParameterTypes();
 }
 
 }  // namespace lockstep

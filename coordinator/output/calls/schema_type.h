@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -38,20 +39,34 @@ class SchemaType {
   std::vector<Kind> kinds_;
 };
 
-// The functions that a request offers.
+// The types of one function's parameters.
+class ParameterTypes {
+ public:
+  ParameterTypes() = default;  // All types are unknown.
+  explicit ParameterTypes(OrderedJson schema) : schema_(std::move(schema)) {}
+
+  // An unknown type if there is no such parameter.
+  SchemaType of(std::string_view parameter) const;
+
+ private:
+  OrderedJson schema_;
+};
+
+// The functions that a request offers. They are kept for the whole answer as texts, because parsed
+// schemas take up to 25 times as much memory.
 class FunctionSchemas {
  public:
   // Each tool is the JSON of {"type": "function", "function": {"name": ..., "parameters": ...}}.
   // Tools of other types are ignored.
   explicit FunctionSchemas(std::span<const std::string> tools);
 
-  // The approximate memory of the schemas.
+  // The approximate memory of the texts, and of the largest schema while it is parsed.
   int64_t bytes() const { return bytes_; }
-  // An unknown type if there is no such function or parameter.
-  SchemaType type_of(std::string_view function, std::string_view parameter) const;
+  // Parses the function's schema. All types are unknown if there is no such function.
+  ParameterTypes types_of(std::string_view function) const;
 
  private:
-  std::map<std::string, OrderedJson, std::less<>> parameters_;  // By function.
+  std::map<std::string, std::string, std::less<>> tools_;  // By function.
   int64_t bytes_ = 0;
 };
 

@@ -146,7 +146,13 @@ void TaggedCalls::begin_value(OutputSink* sink) {
   const std::string_view key = format_.tagged.name_end.empty() ? trimmed(head_) : name_of(head_);
   const std::string_view attribute = string_attribute(head_);
   type_ = {};
-  if (functions_ != nullptr && attribute != "false") type_ = functions_->type_of(name_, key);
+  if (functions_ != nullptr && attribute != "false") {
+    if (typed_ != name_) {
+      types_ = functions_->types_of(name_);
+      typed_ = name_;
+    }
+    type_ = types_.of(key);
+  }
   streams_ = attribute == "true" || (attribute != "false" && type_.is_string());
   sink->add_arguments((keys_++ == 0 ? "{" : ", ") + json_string(key) + (streams_ ? ": \"" : ": "));
   place_ = Place::kValue;

@@ -44,6 +44,8 @@ class TaggedCalls final : public CallReader {
   JsonSpan body_;  // An object instead of keys and values.
   bool has_body_ = false;
 
+  std::string typed_;     // The function that has types_.
+  ParameterTypes types_;  // Parsed once for calls of the same function.
   SchemaType type_;
   bool streams_ = false;  // The value is a string, which is sent as it arrives.
   std::string value_;     // The value, if it is not streamed.

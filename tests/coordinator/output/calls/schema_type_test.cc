@@ -82,15 +82,33 @@ TEST(SchemaTypeTest, ReferencesAreFollowed) {
   EXPECT_EQ(json_of(R"({"$ref": "#/$defs/loop"})", "5", root), "5");
 }
 
+TEST(FunctionSchemasTest, SchemasAreKeptAsTexts) {
+  std::string values;  // A parsed list takes some 80 bytes.
+  for (int i = 0; i < 20'000; ++i) values += "[],";
+  values.pop_back();
+  std::vector<std::string> tools;
+  tools.reserve(25);
+  for (int i = 0; i < 25; ++i) {
+    tools.push_back(fmt::format(
+        R"({{"function":{{"name":"f{}","parameters":{{"properties":{{"a":{{"enum":[{}]}}}}}}}}}})",
+        i, values));
+  }
+  const FunctionSchemas schemas(tools);
+  const auto text = std::ssize(tools[0]);
+  EXPECT_GE(schemas.bytes(), 25 * text);
+  EXPECT_LE(schemas.bytes(), (25 + 32) * (text + 1));
+  EXPECT_EQ(schemas.types_of("f7").of("a").json_of("[1]"), "[1]");
+}
+
 TEST(FunctionSchemasTest, TypesAreFoundByFunctionAndParameter) {
   const std::string tools[] = {
       R"({"function": {"name": "f", "parameters": {"properties": {"a": {"type": "string"}}}}})",
       R"({"function": {"name": "g"}})", "no JSON", "[]", R"({"function": 5})"};
   const FunctionSchemas schemas(tools);
-  EXPECT_TRUE(schemas.type_of("f", "a").is_string());
-  EXPECT_FALSE(schemas.type_of("f", "b").is_string());
-  EXPECT_FALSE(schemas.type_of("g", "a").is_string());
-  EXPECT_EQ(schemas.type_of("h", "a").json_of("1"), "1");
+  EXPECT_TRUE(schemas.types_of("f").of("a").is_string());
+  EXPECT_FALSE(schemas.types_of("f").of("b").is_string());
+  EXPECT_FALSE(schemas.types_of("g").of("a").is_string());
+  EXPECT_EQ(schemas.types_of("h").of("a").json_of("1"), "1");
 }
 
 }  // namespace
