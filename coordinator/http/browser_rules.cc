@@ -73,7 +73,10 @@ bool is_own(std::string_view origin, std::string_view host) {
 std::optional<Refusal> check_site(const Request& request) {
   const std::string_view site = request.header("Sec-Fetch-Site");
   if (site != "cross-site" && site != "same-site") return std::nullopt;
-  if (request.header("Sec-Fetch-Mode") == "navigate") return std::nullopt;
+  const bool follows_link = request.method == "GET" &&
+                            request.header("Sec-Fetch-Mode") == "navigate" &&
+                            request.header("Sec-Fetch-Dest") == "document";  // No frame.
+  if (follows_link) return std::nullopt;
   return Refusal{.status = 403,
                  .code = "origin_not_allowed",
                  .message = fmt::format("Sec-Fetch-Site: must be same-origin or none, found {}; "

@@ -93,22 +93,29 @@ TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheErrorNamesTheFlag) {
   EXPECT_EQ(closed.body.find("--allow-origin"), std::string::npos) << closed.body;
 }
 
-// Browsers send no Origin with requests for images and scripts.
+// Browsers send no Origin with requests for images, scripts and frames.
 TEST(BrowserRulesTest, OtherSitesCannotEmbedAnswersButMayLinkToThem) {
-  const auto get = [](const BrowserRules& rules, const char* site, const char* mode) {
-    return ask(rules, {{"Host", "localhost"}, {"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}},
-               "GET");
+  const auto send = [](const BrowserRules& rules, const char* site, const char* mode,
+                       const char* destination, const char* method = "GET") {
+    return ask(rules,
+               {{"Host", "localhost"},
+                {"Sec-Fetch-Site", site},
+                {"Sec-Fetch-Mode", mode},
+                {"Sec-Fetch-Dest", destination}},
+               method);
   };
   for (const char* site : {"cross-site", "same-site"}) {
-    const Response refused = get(kLocal, site, "no-cors");
+    const Response refused = send(kLocal, site, "no-cors", "image");
     EXPECT_EQ(refused.status, 403) << site;
     EXPECT_NE(refused.body.find(fmt::format("found {}", site)), refused.body.npos) << refused.body;
-    EXPECT_EQ(get(kLocal, site, "navigate").status, 200) << site;
-    EXPECT_EQ(get({.keyless = true, .origins = {"*"}}, site, "no-cors").status, 200) << site;
-    EXPECT_EQ(get({.keyless = false}, site, "no-cors").status, 200) << site;
+    EXPECT_EQ(send(kLocal, site, "navigate", "iframe").status, 403) << site;
+    EXPECT_EQ(send(kLocal, site, "navigate", "document", "POST").status, 403) << site;
+    EXPECT_EQ(send(kLocal, site, "navigate", "document").status, 200) << site;
+    EXPECT_EQ(send({.keyless = true, .origins = {"*"}}, site, "no-cors", "image").status, 200);
+    EXPECT_EQ(send({.keyless = false}, site, "no-cors", "image").status, 200) << site;
   }
-  EXPECT_EQ(get(kLocal, "same-origin", "cors").status, 200);
-  EXPECT_EQ(get(kLocal, "none", "navigate").status, 200);
+  EXPECT_EQ(send(kLocal, "same-origin", "cors", "empty").status, 200);
+  EXPECT_EQ(send(kLocal, "none", "navigate", "document").status, 200);
 }
 
 TEST(BrowserRulesTest, AllowedOriginsMayCallAndRead) {
