@@ -134,7 +134,7 @@ std::vector<LeftOut> left_out() {
        kThreeRoles,
        {{"messages", {kSystem, kQuestion}}},
        "messages[0].role",
-       "put the text into the user's"},
+       "put the text into a user's"},
       {"a later system's text",
        kSystemFirst,
        {{"messages", {kSystem, kQuestion, kAnswer, kSystem, kQuestion}}},

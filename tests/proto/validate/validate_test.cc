@@ -132,7 +132,7 @@ std::string message_of_shared(const std::function<void(Program&)>& change) {
 
 TEST(ValidateTest, OnlyGatheredValuesMayBeInSharedMemory) {
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::MAP).set_shared(true); }),
-              HasSubstr("is shared: it must be what all_gather gives, or a part of it"));
+              HasSubstr("is shared: it must be the result of all_gather, or a part"));
   EXPECT_THAT(message_of_shared([](Program& p) { output_of(p, program::EMBED).set_shared(true); }),
               HasSubstr("is shared: it must be written after the first collective"));
   EXPECT_THAT(

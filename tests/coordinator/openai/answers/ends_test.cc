@@ -139,7 +139,7 @@ TEST(OpenAiEndsTest, ADeadlineThatPassesBeforeTheBodyIsReadIs408AtOnce) {
     };
     EXPECT_TRUE(server.pool().submit("other", 0, wait).ok());
   }
-  EXPECT_TRUE(becomes_true([&] { return arrived == 3; }));
+  EXPECT_TRUE(becomes_true([&] { return arrived == 4; }));
   const auto late = send_with_timeout(server, "20", kStory);
   expect_error(late->wait(), 408, nullptr, "deadline_exceeded", "the request's deadline passed");
   held.unlock();
