@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "operators/attribute_fields.h"
@@ -19,6 +20,16 @@ std::string word_of(AttrsKind kind) {
 #include "operators/attributes.inc"
   }
   return "";
+}
+
+// The text in a cell of a table, where a bar would begin the next cell: |x| becomes \|x\|.
+std::string in_cell(std::string_view text) {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|') cell += '\\';
+    cell += c;
+  }
+  return cell;
 }
 
 // The allowed values as text: "0 to 1024"; "any number" for floats without bounds.
@@ -43,7 +54,7 @@ std::string attributes_table() {
     OperatorAttrs(kind).apply([&](auto& fields) {
       visit_fields(fields, [&](const AttrsField& field, const auto& value) {
         table += "| " + word + " | " + field.name + " | " + range_of(field, value) + " | " +
-                 field.meaning + " |\n";
+                 in_cell(field.meaning) + " |\n";
         word = "";
       });
     });
@@ -81,7 +92,8 @@ std::string operators_page() {
       out += (out.empty() ? "" : ", ") + std::string(schema.outputs[static_cast<size_t>(k)]);
     }
     page += "| `" + std::string(op_name(schema.op)) + "` | " + in + " | " + out + " | " +
-            word_of(schema.attrs) + " | " + schema.formula + " | " + notes_of(schema) + " |\n";
+            word_of(schema.attrs) + " | " + in_cell(schema.formula) + " | " + notes_of(schema) +
+            " |\n";
   }
   return page + "\n" + attributes_table();
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "tests/support/files/written_page.h"
 
@@ -24,6 +25,18 @@ TEST(SchemaTest, EveryOperatorHasASchemaWithAFormula) {
     EXPECT_EQ(schema.op, static_cast<Op>(i));
     EXPECT_NE(schema.formula, nullptr) << op_name(schema.op);
     EXPECT_LE(schema.required_count(), schema.input_count()) << op_name(schema.op);
+  }
+}
+
+TEST(SchemaTest, EachRowOfThePageHasTheCellsOfItsTable) {
+  std::istringstream page(operators_page());
+  size_t wanted = 0;
+  for (std::string line; std::getline(page, line);) {
+    size_t bars = 0;
+    for (size_t i = 0; i < line.size(); ++i)
+      bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
+    if (wanted == 0 || bars == 0) wanted = bars;  // A line without bars ends a table.
+    EXPECT_EQ(bars, wanted) << line;
   }
 }
 
