@@ -68,7 +68,10 @@ void Generation::begin(Endpoint endpoint, ApiContext* context,
 
 Generation::Generation(Endpoint endpoint, ApiContext* context,
                        std::shared_ptr<http::Exchange> exchange)
-    : endpoint_(endpoint), context_(context), exchange_(std::move(exchange)) {}
+    : endpoint_(endpoint),
+      context_(context),
+      engine_(context->served.engine),
+      exchange_(std::move(exchange)) {}
 
 absl::Status Generation::check_deadline() const {
   if (deadline_ms_ == 0 || steady_now_ms() < deadline_ms_) return absl::OkStatus();
@@ -385,7 +388,7 @@ void Generation::abandon() {
 }
 
 void Generation::cancel_all(const std::vector<std::shared_ptr<Stream>>& streams) {
-  for (const std::shared_ptr<Stream>& stream : streams) context_->served.engine->cancel(stream);
+  for (const std::shared_ptr<Stream>& stream : streams) engine_->cancel(stream);
 }
 
 }  // namespace lockstep::openai
