@@ -185,9 +185,7 @@ void EngineMetrics::add_state(const EngineStats& stats, Families* families) cons
   families->push_back(std::move(build));
   add_gauge("ready", "1 while requests are taken and every worker answers.", stats.ready ? 1 : 0,
             families);
-  const auto& members = stats.group.members;
-  add_gauge("ranks", "Ranks of the last group that was formed.",
-            members != nullptr ? static_cast<double>(members->size()) : 0, families);
+  add_gauge("ranks", "Ranks of the last group that was formed.", stats.group.ranks, families);
   add_gauge("num_requests_running", "Choices of requests that are running.",
             static_cast<double>(stats.running), families);
   add_gauge("num_requests_waiting", "Choices of requests that wait for rows or pages.",

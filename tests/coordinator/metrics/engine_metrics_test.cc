@@ -183,7 +183,7 @@ TEST_F(EngineMetricsTest, GaugesHaveTheCurrentValues) {
   stats_.group.pages = 80;
   stats_.pages_free = 60;
   EXPECT_EQ(value("ranks"), 0) << "no group yet";
-  stats_.group.members = std::make_shared<std::vector<RankInfo>>(3);
+  stats_.group.ranks = 3;
   EXPECT_EQ(value("ranks"), 3);
   EXPECT_EQ(value("ready"), 1);
   EXPECT_EQ(value("num_requests_running"), 3);
