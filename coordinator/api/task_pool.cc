@@ -129,9 +129,11 @@ void TaskPool::leave(const Task& task) {
   const auto client = clients_.find(task.client);
   if (client->second.loads.all().tasks == 0) clients_.erase(client);
   const auto network = networks_.find(network_of(task.client));
-  if (task.bytes > kLongBytes) --network->second.running;
+  if (task.bytes > kLongBytes) {
+    --network->second.running;
+    changed_.notify_all();  // The network may have another long task now.
+  }
   if (network->second.loads.all().tasks == 0) networks_.erase(network);
-  changed_.notify_all();  // The network may have another long task now.
 }
 
 TaskPool::Task TaskPool::take(Queue* queue, const std::string& name, const Place& place) {
