@@ -20,7 +20,7 @@ SipKey random_key() {
 // The up to eight bytes as a number, the first byte lowest.
 uint64_t number_of(std::string_view bytes) {
   uint64_t number = 0;
-  std::memcpy(&number, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(&number, bytes.data(), bytes.size());  // Empty: may be null.
   return number;
 }
 

@@ -41,6 +41,7 @@ TEST(TextMapTest, TextsOfEveryTypeAreFoundAndAddressesStay) {
   EXPECT_EQ(table.find("999")->second, 999);
   const TextSet<std::string_view> set = {"a", ""};
   EXPECT_TRUE(set.contains(std::string("")));
+  EXPECT_TRUE(set.contains(std::string_view()));
   EXPECT_FALSE(set.contains("b"));
 }
 
