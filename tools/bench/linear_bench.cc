@@ -63,17 +63,17 @@ double read_rate() {
 double multiply_rate(const KernelEntry& kernel) {
   const bool pairs = kernel.activation == DType::kBF16;
   const std::string_view kind = pairs ? "bf16" : quantization(kernel.weight) ? "int8" : "fp32";
-  const Peak* best = nullptr;
-  for (const Peak& peak : peaks()) {
-    if (peak.kind == kind && machine_runs(peak.isa)) best = &peak;
-  }
-  if (best == nullptr) return 0;
   const int threads = pool().threads();
-  return best_rate([&] {
-    std::atomic<int64_t> operations{0};
-    for_each(pool(), threads, [&](int64_t) { operations += best->run(1 << 20); });
-    return operations.load();
-  });
+  double best = 0;
+  for (const Peak& peak : peaks()) {
+    if (peak.kind != kind || !machine_runs(peak.isa)) continue;
+    best = std::max(best, best_rate([&] {
+                      std::atomic<int64_t> operations{0};
+                      for_each(pool(), threads, [&](int64_t) { operations += peak.run(1 << 20); });
+                      return operations.load();
+                    }));
+  }
+  return best;
 }
 
 void run_layers(benchmark::State& state, const KernelEntry& kernel, int64_t rows) {

@@ -21,7 +21,8 @@ struct Peak {
   int64_t (*run)(int64_t iterations);
 };
 
-// In order of ISA: the last one of a kind that the machine supports counts.
+// The fastest of a kind that the machine runs is its limit: a later ISA's instruction can be slower,
+// as vdpbf16ps is on Xeons.
 std::span<const Peak> peaks();
 
 // The order of prefetches: the hardware's own, or also four pages in turn (four_pages.h). The

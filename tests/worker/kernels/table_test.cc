@@ -64,9 +64,23 @@ TEST(KernelTableTest, LinearsUseTilesAndOtherOperatorsDoNot) {
   if (!machine_runs(Isa::kAvx2)) GTEST_SKIP() << "this machine has only the portable kernels";
   EXPECT_EQ(isa_of(Op::kLinear, DType::kBF16, DType::kBF16), Isa::kAmx);
   EXPECT_EQ(isa_of(Op::kLinear, DType::kQ4M, DType::kF32), Isa::kAmx);
-  EXPECT_EQ(isa_of(Op::kAttention, DType::kBF16, DType::kF32), Isa::kAvx512Bf16);
+  EXPECT_EQ(isa_of(Op::kAttention, DType::kI8, DType::kF32), Isa::kAvx512Bf16);
   EXPECT_EQ(isa_of(Op::kRmsNorm, DType::kNone, DType::kF32), Isa::kAvx512);
 }
+
+#if defined(__x86_64__)
+TEST(KernelTableTest, IntelsProcessorsMultiplyPairsOfBfloat16InFloat32) {
+  const Isa fastest = __builtin_cpu_is("intel") ? Isa::kAvx512Vnni : Isa::kAvx512Bf16;
+  for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAmx}) {
+    const auto isa_of = [isa](Op op, DType activation) {
+      return find_kernel(cpu_kernels(), op, DType::kBF16, activation, isa)->isa;
+    };
+    EXPECT_EQ(isa_of(Op::kAttention, DType::kF32), fastest);
+    EXPECT_EQ(isa_of(Op::kLinear, DType::kBF16), isa == Isa::kAmx ? isa : fastest);
+    EXPECT_EQ(isa_of(Op::kExpertLinear, DType::kBF16), isa == Isa::kAmx ? isa : fastest);
+  }
+}
+#endif
 
 TEST(KernelTableTest, TypesWithoutAKernelAreNotFound) {
   const auto find = [](Op op, DType weight, DType activation) {

@@ -21,8 +21,8 @@ int64_t expert_bytes(PanelLayout (*layout)(DType), const KernelArgs& largest, in
 int64_t panel_scratch_bytes(const KernelArgs& largest, int threads) {
   return linear_bytes(panel_layout, largest, threads);
 }
-int64_t narrow_scratch_bytes(const KernelArgs& largest, int threads) {
-  return linear_bytes(narrow_layout, largest, threads);
+int64_t widened_scratch_bytes(const KernelArgs& largest, int threads) {
+  return linear_bytes(widened_layout, largest, threads);
 }
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
   const TensorView &x = largest.in[0], &weight = largest.in[1], &out = largest.out[0];
@@ -32,8 +32,8 @@ int64_t tile_scratch_bytes(const KernelArgs& largest, int threads) {
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads) {
   return expert_bytes(panel_layout, largest, threads);
 }
-int64_t expert_narrow_scratch_bytes(const KernelArgs& largest, int threads) {
-  return expert_bytes(narrow_layout, largest, threads);
+int64_t expert_widened_scratch_bytes(const KernelArgs& largest, int threads) {
+  return expert_bytes(widened_layout, largest, threads);
 }
 
 // Few rows are multiplied without tiles, but in the same scratch.

@@ -7,15 +7,15 @@
 
 namespace lockstep::cpu {
 
-// The scratch of linear: for most kernels, for kernels with sixteen registers, and for kernels with
-// tile instructions.
+// The scratch of linear: for most kernels, for kernels that widen x, and for kernels with tile
+// instructions.
 int64_t panel_scratch_bytes(const KernelArgs& largest, int threads);
-int64_t narrow_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t widened_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t tile_scratch_bytes(const KernelArgs& largest, int threads);
 
 // The same for expert_linear.
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
-int64_t expert_narrow_scratch_bytes(const KernelArgs& largest, int threads);
+int64_t expert_widened_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t expert_tile_scratch_bytes(const KernelArgs& largest, int threads);
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);

@@ -19,7 +19,8 @@
 namespace lockstep {
 
 std::span<const KernelEntry> emulated_amx_kernels() {
-  static constexpr auto kEmulated = merge(amx_emulated::code_rows(), amx_emulated::pair_rows());
+  static constexpr auto kEmulated =
+      merge(amx_emulated::code_rows(), amx_emulated::pair_linear_rows());
   return kEmulated;
 }
 

@@ -5,6 +5,8 @@
 #include "worker/kernels/cpu/linear/linear_units.h"
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
 #include "worker/kernels/cpu/linear/linear_bfloats_avx2.h"
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 3 || LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 4
+#include "worker/kernels/cpu/linear/linear_bfloats_avx512.h"
 #endif
 
 namespace lockstep::LOCKSTEP_ISA {
@@ -30,6 +32,8 @@ struct Floats : PlainSums {
 
 #if LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 1
 using BFloatFormat = NarrowBFloats;
+#elif LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 3 || LOCKSTEP_LEVEL_OF(LOCKSTEP_ISA) == 4
+using BFloatFormat = WideBFloats;
 #else
 struct BFloats : PlainSums {
   using Activation = uint16_t;

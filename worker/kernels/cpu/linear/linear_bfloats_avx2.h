@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// bfloat16 times bfloat16, with the bits of dot_pairs: x is widened when it is laid out.
+// bfloat16 times bfloat16 in sixteen registers, with the bits of dot_pairs.
 #pragma once
 
 #include "worker/kernels/cpu/linear/quarters_avx2.h"
+#include "worker/kernels/cpu/linear/widened_rows.h"
 
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-struct NarrowBFloats : PlainSums {
-  using Activation = uint16_t;
-  using Guard = FlushDenormals;
-  static constexpr PanelLayout kLayout = narrow_layout(DType::kBF16);
+struct NarrowBFloats : WidenedRows {
   static constexpr int kTileRows = 6;
   static constexpr int64_t kAheadRows = 1;
   // First the columns of a panel's first half use this many units of x. Then the columns of the
   // second half use the same units, which are still in L1.
   static constexpr int64_t kBlockUnits = 64;
-
-  static void lay_out(const uint16_t* x, int64_t count, std::byte* to, int64_t r, int64_t,
-                      RowValue&) {
-    const uint32_t pair[2] = {uint32_t{x[0]} << 16, count > 1 ? uint32_t{x[1]} << 16 : 0};
-    __builtin_memcpy(to + 8 * r, pair, sizeof(pair));
-  }
 
   template <int kRows>
   static void run(const TileWork& work) {

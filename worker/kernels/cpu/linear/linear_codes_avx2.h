@@ -12,8 +12,8 @@ namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
 template <DType kWeight>
-struct NarrowCodes : CodeRows<kWeight, narrow_layout(kWeight).depth> {
-  static constexpr PanelLayout kLayout = narrow_layout(kWeight);
+struct NarrowCodes : CodeRows<kWeight, widened_layout(kWeight).depth> {
+  static constexpr PanelLayout kLayout = widened_layout(kWeight);
   static constexpr int64_t kDepth = kLayout.depth;
   using Rows = CodeRows<kWeight, kDepth>;
   using Guard = KeepDenormals;

@@ -2,7 +2,7 @@
 // Common code for formats of linear that use all sixteen ymm registers. A panel is processed in
 // quarters, each one register, or in halves, for as many rows at a time as there are registers for
 // sums. Each quarter or half reads all of x, so x is laid out ready for use, in more bytes than on
-// other ISAs (narrow_layout of panels.h). The bits are those of linear.cc and linear_quantized.cc:
+// other ISAs (widened_layout of panels.h). The bits are those of linear.cc and linear_quantized.cc:
 // the same products, added in the same order, or integers, which add up exactly in any order.
 #pragma once
 

@@ -51,9 +51,9 @@ constexpr int64_t kPanelScales = kPackRows * 2;  // In bytes.
   return {1, dtype_bytes(weight) * kPackRows, 0, 4};
 }
 
-// The layout for kernels with sixteen registers (quarters_avx2.h): x in bfloat16 is widened to
-// float32, and codes of x to int16.
-[[gnu::always_inline]] constexpr PanelLayout narrow_layout(DType weight) {
+// The layout for kernels that widen x when they lay it out: bfloat16 to float32 (widened_rows.h),
+// and codes to int16 (linear_codes_avx2.h).
+[[gnu::always_inline]] constexpr PanelLayout widened_layout(DType weight) {
   PanelLayout layout = panel_layout(weight);
   const auto kind = quantization(weight);
   if (kind && kind->bits == 8) layout.row_bytes += layout.depth;

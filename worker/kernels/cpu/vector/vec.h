@@ -14,8 +14,9 @@
 //   scale_by_power(v, n): v * 2^n, a normal number, for a whole n; sum(v), max_lane(v).
 //   The rows of a tile of linear: kTileRowsF32 for float32 weights, kTileRowsCodes for codes,
 //   kTileRowsGroups for codes in groups (whose scaled sums need registers, too), kTileRowsBF16 for
-//   bfloat16 (which needs registers for widening). kTileQueries, kTileSums: the query heads and the
-//   vectors of sums of a tile of attention. All are the maximum that the registers hold.
+//   bfloat16 (which needs registers for widening), kTileRowsWidened for bfloat16 on AVX-512 if x is
+//   widened before. kTileQueries, kTileSums: the query heads and the vectors of sums of a tile of
+//   attention. All are the maximum that the registers hold.
 #pragma once
 
 #define LOCKSTEP_LEVEL_portable 0

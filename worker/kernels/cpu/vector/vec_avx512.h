@@ -60,6 +60,7 @@ inline constexpr int kTileRowsF32 = 8;
 inline constexpr int kTileRowsCodes = 8;
 inline constexpr int kTileRowsGroups = 6;
 inline constexpr int kTileRowsBF16 = 8;
+inline constexpr int kTileRowsWidened = 12;
 inline constexpr int kTileQueries = 8;
 inline constexpr int kTileSums = 16;
 
