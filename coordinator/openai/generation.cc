@@ -216,7 +216,7 @@ AnswerFacts Generation::facts_of(const ApiRequest& request) const {
   if (facts.output.tools == nullptr || !facts.output.tools->has_types()) return facts;
   const auto& tools = request.shared.chat().tools();
   facts.output.functions =
-      std::make_shared<const FunctionSchemas>(std::vector<std::string>(tools.begin(), tools.end()));
+      std::make_shared<const FunctionTypes>(std::vector<std::string>(tools.begin(), tools.end()));
   return facts;
 }
 

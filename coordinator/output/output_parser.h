@@ -25,7 +25,7 @@ struct OutputOptions {
   ThoughtPlace place = ThoughtPlace::kBefore;
   const Format* tools = nullptr;                               // Null: the text has no calls.
   bool one_call = false;                                       // Calls after the first are dropped.
-  std::shared_ptr<const FunctionSchemas> functions = nullptr;  // Null: types are unknown.
+  std::shared_ptr<const FunctionTypes> functions = nullptr;  // Null: types are unknown.
 };
 
 // Text that looks like a call but is not one stays content. The parser holds back: bytes that may

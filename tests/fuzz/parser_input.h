@@ -50,7 +50,7 @@ inline void check_parser_input(std::string_view bytes) {
   static const std::string tools[] = {
       R"({"function": {"name": "f", "parameters": {"properties": {
           "k": {"type": "string"}, "n": {"type": "integer"}, "o": {"type": "object"}}}}})"};
-  static const auto functions = std::make_shared<const FunctionSchemas>(tools);
+  static const auto functions = std::make_shared<const FunctionTypes>(tools);
   const bool thinks = format.has_thoughts() && (byte(1) & 1) == 0;
   const OutputOptions options = {
       .thoughts = thinks ? &format : nullptr,

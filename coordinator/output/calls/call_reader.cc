@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 std::unique_ptr<CallReader> make_one(const Format& format, CallNotation notation,
-                                     const FunctionSchemas* functions) {
+                                     const FunctionTypes* functions) {
   switch (notation) {
     case CallNotation::kHeaded:
       return std::make_unique<HeadedCalls>(format);
@@ -30,7 +30,7 @@ std::unique_ptr<CallReader> make_one(const Format& format, CallNotation notation
 // begins JSON. Any other byte begins the format's own notation.
 class EitherCalls final : public CallReader {
  public:
-  EitherCalls(const Format& format, const FunctionSchemas* functions)
+  EitherCalls(const Format& format, const FunctionTypes* functions)
       : format_(format),
         functions_(functions),
         tags_({format.begins.begin(), format.begins.end()}) {}
@@ -72,7 +72,7 @@ class EitherCalls final : public CallReader {
   }
 
   const Format& format_;
-  const FunctionSchemas* const functions_;
+  const FunctionTypes* const functions_;
   TagFinder tags_;
   std::unique_ptr<CallReader> chosen_;
 };
@@ -80,7 +80,7 @@ class EitherCalls final : public CallReader {
 }  // namespace
 
 std::unique_ptr<CallReader> make_call_reader(const Format& format,
-                                             const FunctionSchemas* functions) {
+                                             const FunctionTypes* functions) {
   if (format.has_json) return std::make_unique<EitherCalls>(format, functions);
   return make_one(format, format.notation, functions);
 }

@@ -54,6 +54,6 @@ class CallReader {
 
 // The format outlives the reader. `functions` may be null.
 std::unique_ptr<CallReader> make_call_reader(const Format& format,
-                                             const FunctionSchemas* functions);
+                                             const FunctionTypes* functions);
 
 }  // namespace lockstep

@@ -14,8 +14,11 @@ namespace {
 
 using Kind = SchemaType::Kind;
 
-constexpr int kMaxDepth = 16;   // Nested schemas, and references.
-constexpr int kMaxSteps = 512;  // References could make a small schema an endless tree.
+constexpr int kMaxDepth = 16;  // Nested schemas, and references.
+// The budget for all tools of a request: references could make a small schema an endless tree, and
+// each look-up compares all members of an object. Schemas without references need about two per
+// byte.
+constexpr int64_t kBudget = 1 << 16, kBudgetPerByte = 4;
 
 constexpr std::pair<std::string_view, Kind> kNames[] = {
     {"string", Kind::kString},   {"integer", Kind::kInteger}, {"number", Kind::kNumber},
@@ -30,19 +33,26 @@ Kind kind_of(const OrderedJson& value) {
   return value.is_object() ? Kind::kObject : Kind::kString;
 }
 
-// Finds "#/$defs/Name" in the root; null if it does not exist, or is too deep.
+// Null if the object has no such member, or the budget is used up.
+const OrderedJson* find_member(const OrderedJson& object, std::string_view key, int64_t* budget) {
+  if (!object.is_object()) return nullptr;
+  *budget -= std::ssize(object) + 1;
+  if (*budget < 0) return nullptr;
+  const auto found = object.find(std::string(key));
+  return found == object.end() ? nullptr : &*found;
+}
+
+// Finds "#/$defs/Name" in the root; null if it does not exist.
 const OrderedJson* find_reference(const OrderedJson& reference, const OrderedJson& root,
-                                  int* steps) {
+                                  int64_t* budget) {
   if (!reference.is_string()) return nullptr;
   std::string_view path = reference.get_ref<const std::string&>();
   if (!path.starts_with("#/")) return nullptr;
+  path.remove_prefix(2);
   const OrderedJson* found = &root;
-  for (path.remove_prefix(2); --*steps >= 0;) {
+  while (found != nullptr) {
     const size_t slash = path.find('/');
-    const auto next =
-        found->is_object() ? found->find(std::string(path.substr(0, slash))) : found->end();
-    if (next == found->end()) return nullptr;
-    found = &*next;
+    found = find_member(*found, path.substr(0, slash), budget);
     if (slash == std::string_view::npos) return found;
     path.remove_prefix(slash + 1);
   }
@@ -84,13 +94,12 @@ bool fits(const Read& value, Kind wanted) {
 
 }  // namespace
 
-SchemaType::SchemaType(const OrderedJson& schema, const OrderedJson& root) {
-  int steps = kMaxSteps;
-  add(schema, root, kMaxDepth, &steps);
+SchemaType::SchemaType(const OrderedJson& schema, const OrderedJson& root, int64_t* budget) {
+  add(schema, root, kMaxDepth, budget);
 }
 
 void SchemaType::add(Kind kind) {
-  if (std::ranges::find(kinds_, kind) == kinds_.end()) kinds_.push_back(kind);
+  if (std::ranges::find(kinds(), kind) == kinds().end()) kinds_[count_++] = kind;
 }
 
 void SchemaType::add_named(const OrderedJson& name) {
@@ -99,20 +108,18 @@ void SchemaType::add_named(const OrderedJson& name) {
   }
 }
 
-void SchemaType::add(const OrderedJson& schema, const OrderedJson& root, int depth, int* steps) {
-  if (!schema.is_object() || depth == 0 || --*steps < 0) return;
-  const auto member = [&](const char* key) {
-    const auto found = schema.find(key);
-    return found == schema.end() ? nullptr : &*found;
-  };
+void SchemaType::add(const OrderedJson& schema, const OrderedJson& root, int depth,
+                     int64_t* budget) {
+  if (!schema.is_object() || depth == 0) return;
+  const auto member = [&](const char* key) { return find_member(schema, key, budget); };
   if (const OrderedJson* reference = member("$ref"); reference != nullptr) {
-    const OrderedJson* found = find_reference(*reference, root, steps);
-    if (found != nullptr) return add(*found, root, depth - 1, steps);
+    const OrderedJson* found = find_reference(*reference, root, budget);
+    if (found != nullptr) return add(*found, root, depth - 1, budget);
   }
   if (const OrderedJson* type = member("type"); type != nullptr) {
     if (!type->is_array()) return add_named(*type);
     for (const OrderedJson& name : *type) {
-      if (--*steps >= 0) add_named(name);
+      if (--*budget >= 0) add_named(name);
     }
     return;
   }
@@ -120,12 +127,12 @@ void SchemaType::add(const OrderedJson& schema, const OrderedJson& root, int dep
     const OrderedJson* choices = member(key);
     if (choices == nullptr || !choices->is_array()) continue;
     for (const OrderedJson& choice : *choices) {
-      if (*steps >= 0) add(choice, root, depth - 1, steps);
+      if (--*budget >= 0) add(choice, root, depth - 1, budget);
     }
   }
   if (const OrderedJson* values = member("enum"); values != nullptr && values->is_array()) {
     for (const OrderedJson& value : *values) {
-      if (--*steps >= 0) add(kind_of(value));
+      if (--*budget >= 0) add(kind_of(value));
     }
   }
   if (const OrderedJson* value = member("const"); value != nullptr) add(kind_of(*value));
@@ -138,8 +145,8 @@ std::string SchemaType::json_of(std::string_view text) const {
   const std::optional<Read> value = read_value(text);
   if (!value.has_value()) return json_string(text);
   const auto fits_it = [&](Kind wanted) { return fits(*value, wanted); };
-  const bool is_known = kinds_.empty() || std::ranges::any_of(kinds_, fits_it);
-  return is_known ? value->json : json_string(text);
+  const bool is_valid = !is_known() || std::ranges::any_of(kinds(), fits_it);
+  return is_valid ? value->json : json_string(text);
 }
 
 // ---- Functions ----
@@ -160,32 +167,47 @@ std::optional<std::pair<std::string, OrderedJson>> function_of(const std::string
 
 }  // namespace
 
-SchemaType ParameterTypes::of(std::string_view parameter) const {
-  if (!schema_.is_object()) return {};
-  const auto properties = schema_.find("properties");
-  if (properties == schema_.end() || !properties->is_object()) return {};
-  const auto schema = properties->find(std::string(parameter));
-  return schema == properties->end() ? SchemaType() : SchemaType(*schema, schema_);
-}
-
-FunctionSchemas::FunctionSchemas(std::span<const std::string> tools) {
-  constexpr int64_t kBytesPerByte = 32;  // JSON values take more memory than their text.
-  int64_t largest = 0;
-  for (const std::string& tool : tools) {
-    const auto function = function_of(tool);
-    if (!function.has_value()) continue;
-    tools_[function->first] = tool;
-    bytes_ += std::ssize(tool);
-    largest = std::max(largest, std::ssize(tool));
+FunctionTypes::Function FunctionTypes::read(const OrderedJson& schema, int64_t* budget) {
+  Function function;
+  const OrderedJson* properties = find_member(schema, "properties", budget);
+  if (properties == nullptr || !properties->is_object()) return function;
+  for (const auto& [name, property] : properties->items()) {
+    const SchemaType type(property, schema, budget);
+    if (!type.is_known()) continue;
+    function.parameters.push_back({.name_begin = static_cast<uint32_t>(function.names.size()),
+                                   .name_size = static_cast<uint32_t>(name.size()),
+                                   .type = type});
+    function.names += name;
   }
-  bytes_ += kBytesPerByte * largest;
+  std::ranges::sort(function.parameters, {},
+                    [&](const Parameter& parameter) { return function.name_of(parameter); });
+  function.names.shrink_to_fit();
+  function.parameters.shrink_to_fit();
+  return function;
 }
 
-ParameterTypes FunctionSchemas::types_of(std::string_view name) const {
-  const auto found = tools_.find(name);
-  if (found == tools_.end()) return {};
-  std::optional<std::pair<std::string, OrderedJson>> function = function_of(found->second);
-  return function.has_value() ? ParameterTypes(std::move(function->second)) : ParameterTypes();
+FunctionTypes::FunctionTypes(std::span<const std::string> tools) {
+  constexpr int64_t kFunctionBytes = 160;  // A node of the map, and its allocations.
+  int64_t budget = kBudget;
+  for (const std::string& tool : tools) budget += kBudgetPerByte * std::ssize(tool);
+  for (const std::string& tool : tools) {
+    const auto found = function_of(tool);
+    if (found.has_value()) functions_[found->first] = read(found->second, &budget);
+  }
+  std::erase_if(functions_, [](const auto& entry) { return entry.second.parameters.empty(); });
+  for (const auto& [name, function] : functions_) {
+    bytes_ += kFunctionBytes + std::ssize(name) + std::ssize(function.names) +
+              std::ssize(function.parameters) * static_cast<int64_t>(sizeof(Parameter));
+  }
+}
+
+SchemaType FunctionTypes::type_of(std::string_view function, std::string_view parameter) const {
+  const auto found = functions_.find(function);
+  if (found == functions_.end()) return {};
+  const Function& known = found->second;
+  const auto name_of = [&](const Parameter& one) { return known.name_of(one); };
+  const auto at = std::ranges::lower_bound(known.parameters, parameter, {}, name_of);
+  return at != known.parameters.end() && name_of(*at) == parameter ? at->type : SchemaType();
 }
 
 }  // namespace lockstep

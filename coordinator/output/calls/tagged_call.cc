@@ -37,7 +37,7 @@ bool is_name(std::string_view name) {
 
 }  // namespace
 
-TaggedCalls::TaggedCalls(const Format& format, const FunctionSchemas* functions)
+TaggedCalls::TaggedCalls(const Format& format, const FunctionTypes* functions)
     : format_(format), functions_(functions), tags_(call_tags(format), format.suffixes) {}
 
 CallReader::State TaggedCalls::push(char c, OutputSink* sink) {
@@ -146,13 +146,7 @@ void TaggedCalls::begin_value(OutputSink* sink) {
   const std::string_view key = format_.tagged.name_end.empty() ? trimmed(head_) : name_of(head_);
   const std::string_view attribute = string_attribute(head_);
   type_ = {};
-  if (functions_ != nullptr && attribute != "false") {
-    if (typed_ != name_) {
-      types_ = functions_->types_of(name_);
-      typed_ = name_;
-    }
-    type_ = types_.of(key);
-  }
+  if (functions_ != nullptr && attribute != "false") type_ = functions_->type_of(name_, key);
   streams_ = attribute == "true" || (attribute != "false" && type_.is_string());
   sink->add_arguments((keys_++ == 0 ? "{" : ", ") + json_string(key) + (streams_ ? ": \"" : ": "));
   place_ = Place::kValue;

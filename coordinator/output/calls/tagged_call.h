@@ -15,7 +15,7 @@ namespace lockstep {
 
 class TaggedCalls final : public CallReader {
  public:
-  TaggedCalls(const Format& format, const FunctionSchemas* functions);
+  TaggedCalls(const Format& format, const FunctionTypes* functions);
 
   State push(char c, OutputSink* sink) override;
   void finish(bool is_cut, OutputSink* sink) override;
@@ -34,7 +34,7 @@ class TaggedCalls final : public CallReader {
   void end_call(OutputSink* sink);
 
   const Format& format_;
-  const FunctionSchemas* const functions_;
+  const FunctionTypes* const functions_;
   TagFinder tags_;
   Place place_ = Place::kBetween;
   bool after_call_ = false;
@@ -44,8 +44,6 @@ class TaggedCalls final : public CallReader {
   JsonSpan body_;  // An object instead of keys and values.
   bool has_body_ = false;
 
-  std::string typed_;     // The function that has types_.
-  ParameterTypes types_;  // Parsed once for calls of the same function.
   SchemaType type_;
   bool streams_ = false;  // The value is a string, which is sent as it arrives.
   std::string value_;     // The value, if it is not streamed.

@@ -87,7 +87,7 @@ void check_case(const OrderedJson& file, const OrderedJson& one, Checked* checke
       .thoughts = format->has_thoughts() ? format : nullptr,
       .place = one["opened"] == true ? ThoughtPlace::kWithin : ThoughtPlace::kBefore,
       .tools = format,
-      .functions = std::make_shared<const FunctionSchemas>(tools)};
+      .functions = std::make_shared<const FunctionTypes>(tools)};
   const std::string answer = one["answer"];
   const Gathered whole = parse(options, {answer}, is_cut);
   bool is_right = is_outcome(one, whole);
@@ -142,7 +142,7 @@ TEST(CasesTest, TextsOfThisRepositoryAreParsedAsExpected) {
       parse_ordered_json(read_file(path, 1 << 26).value(), path.string()).value();
   std::vector<std::string> tools;
   for (const OrderedJson& tool : file["tools"]) tools.push_back(tool.dump());
-  const OutputOptions options = {.functions = std::make_shared<const FunctionSchemas>(tools)};
+  const OutputOptions options = {.functions = std::make_shared<const FunctionTypes>(tools)};
   std::map<std::string, int> cases;
   for (const OrderedJson& one : file["cases"]) {
     check_own_case(one, options);

@@ -234,7 +234,7 @@ TEST(OutputParserTest, AStringsValueIsSentWhileItGrows) {
   const std::string tools[] = {
       R"({"function": {"name": "f", "parameters": {"properties": {"k": {"type": "string"}}}}})"};
   OutputParser parser({.tools = format_of("qwen3_coder"),
-                       .functions = std::make_shared<const FunctionSchemas>(tools)});
+                       .functions = std::make_shared<const FunctionTypes>(tools)});
   EXPECT_EQ(parser.push("<function=f><parameter=k>\na \"b\n").calls[0].arguments,
             "{\"k\": \"a \\\"b");
   EXPECT_EQ(parser.push("c</para").calls[0].arguments, "\\nc");

@@ -6,14 +6,21 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kBudget = 10'000;
+
+SchemaType type_of(const OrderedJson& schema, const OrderedJson& root = {}) {
+  int64_t budget = kBudget;
+  return {schema, root, &budget};
+}
+
 std::string json_of(const char* schema, std::string_view text, const char* root = "{}") {
-  return SchemaType(OrderedJson::parse(schema), OrderedJson::parse(root)).json_of(text);
+  return type_of(OrderedJson::parse(schema), OrderedJson::parse(root)).json_of(text);
 }
 
 TEST(SchemaTypeTest, AStringIsItsTextEvenIfItLooksLikeAnotherType) {
   for (const char* schema : {R"({"type": "string"})", R"({"enum": ["a", "b"]})",
                              R"({"anyOf": [{"type": "string"}, {"const": "x"}]})"}) {
-    EXPECT_TRUE(SchemaType(OrderedJson::parse(schema), {}).is_string());
+    EXPECT_TRUE(type_of(OrderedJson::parse(schema)).is_string());
     EXPECT_EQ(json_of(schema, "0042"), "\"0042\"");
     EXPECT_EQ(json_of(schema, "null"), "\"null\"");
     EXPECT_EQ(json_of(schema, " {\"a\": 1}\n"), "\" {\\\"a\\\": 1}\\n\"");
@@ -51,19 +58,28 @@ TEST(SchemaTypeTest, TheFirstTypeThatFitsIsUsed) {
   EXPECT_EQ(json_of(R"({"oneOf": [{"items": {}}, {"properties": {}}]})", "{}"), "{}");
 }
 
-// The schemas have references that double the work, paths that lead in a circle, and long lists.
+// The schemas have references that double the work, paths that lead in a circle, long lists, and
+// objects of many members that are searched again and again.
 TEST(SchemaTypeTest, HostileSchemasAreReadInBoundedTime) {
+  constexpr int64_t kMembers = 7'000;
   OrderedJson root = {{"a", {{"anyOf", OrderedJson::array()}}}};
   for (int i = 0; i < 1000; ++i) root["a"]["anyOf"].push_back({{"$ref", "#/a"}});
-  EXPECT_EQ(SchemaType({{"$ref", "#/a"}}, root).json_of("5"), "5");
-  OrderedJson deep = {{"anyOf", OrderedJson::array()}};
+  for (int64_t i = 0; i < kMembers; ++i) root["large"]["m" + std::to_string(i)] = 0;
   std::string path = "#";
   for (int i = 0; i < 2000; ++i) path += "/a";
-  for (int i = 0; i < 1000; ++i) deep["anyOf"].push_back({{"$ref", path}});
-  EXPECT_EQ(SchemaType(deep, root).json_of("5"), "5");
+  OrderedJson circles = {{"anyOf", OrderedJson::array()}}, searches = circles;
+  for (int i = 0; i < 1000; ++i) circles["anyOf"].push_back({{"$ref", path}});
+  for (int i = 0; i < 1000; ++i) searches["anyOf"].push_back({{"$ref", "#/large"}});
   OrderedJson names = OrderedJson::array();
   for (int i = 0; i < 100'000; ++i) names.push_back(std::to_string(i));
-  EXPECT_EQ(SchemaType({{"enum", names}}, root).json_of("5"), "\"5\"");
+  for (const OrderedJson& schema :
+       {OrderedJson{{"$ref", "#/a"}}, circles, searches, OrderedJson{{"enum", names}}}) {
+    int64_t budget = kBudget;
+    const SchemaType type(schema, root, &budget);
+    EXPECT_LT(budget, 0);
+    EXPECT_GE(budget, -20 * kMembers - std::ssize(names)) << "searches after the end";
+    EXPECT_EQ(type.is_known(), schema.contains("enum"));
+  }
 }
 
 TEST(SchemaTypeTest, AValueWithoutATypeIsReadAsJsonIfItIsJson) {
@@ -82,33 +98,58 @@ TEST(SchemaTypeTest, ReferencesAreFollowed) {
   EXPECT_EQ(json_of(R"({"$ref": "#/$defs/loop"})", "5", root), "5");
 }
 
-TEST(FunctionSchemasTest, SchemasAreKeptAsTexts) {
-  std::string values;  // A parsed list takes some 80 bytes.
-  for (int i = 0; i < 20'000; ++i) values += "[],";
-  values.pop_back();
+TEST(FunctionTypesTest, TypesTakeLittleMoreMemoryThanTheToolsTexts) {
+  std::string many, lists;  // A parsed list takes some 80 bytes.
+  for (int i = 0; i < 20'000; ++i) many += fmt::format(R"("{}":{{"const":1}},)", i);
+  for (int i = 0; i < 20'000; ++i) lists += "[],";
+  many.pop_back(), lists.pop_back();
   std::vector<std::string> tools;
-  tools.reserve(25);
-  for (int i = 0; i < 25; ++i) {
-    tools.push_back(fmt::format(
-        R"({{"function":{{"name":"f{}","parameters":{{"properties":{{"a":{{"enum":[{}]}}}}}}}}}})",
-        i, values));
+  int64_t text = 0;
+  for (const std::string& properties : {many, R"("a":{"enum":[)" + lists + "]}"}) {
+    tools.push_back(
+        fmt::format(R"({{"function":{{"name":"f{}","parameters":{{"properties":{{{}}}}}}}}})",
+                    tools.size(), properties));
+    text += std::ssize(tools.back());
   }
-  const FunctionSchemas schemas(tools);
-  const auto text = std::ssize(tools[0]);
-  EXPECT_GE(schemas.bytes(), 25 * text);
-  EXPECT_LE(schemas.bytes(), (25 + 32) * (text + 1));
-  EXPECT_EQ(schemas.types_of("f7").of("a").json_of("[1]"), "[1]");
+  const FunctionTypes types(tools);
+  EXPECT_LE(types.bytes(), text * 5 / 4);
+  EXPECT_EQ(types.type_of("f0", "19999").json_of("a"), "\"a\"");
+  EXPECT_TRUE(types.type_of("f0", "0").is_known());
+  EXPECT_EQ(types.type_of("f1", "a").json_of("[1]"), "[1]");
 }
 
-TEST(FunctionSchemasTest, TypesAreFoundByFunctionAndParameter) {
+// Only so many members are compared, in all tools together.
+TEST(FunctionTypesTest, AToolThatUsesUpTheBudgetHasUnknownTypes) {
+  std::string large, choices;
+  for (int i = 0; i < 7'000; ++i) large += fmt::format(R"("m{}":0,)", i);
+  for (int i = 0; i < 170; ++i) choices += R"({"$ref":"#/large"},)";
+  large.pop_back(), choices.pop_back();
+  const auto tool = [&](const char* name, const std::string& any_of) {
+    return fmt::format(R"({{"function":{{"name":"{}","parameters":{{"large":{{{}}},"properties":)"
+                       R"({{"a":{{"anyOf":[{}{{"type":"string"}}]}}}}}}}}}})",
+                       name, large, any_of);
+  };
+  const std::string tools[] = {tool("f", ""), tool("g", choices + ","), tool("h", "")};
+  const FunctionTypes types(tools);
+  EXPECT_TRUE(types.type_of("f", "a").is_string());
+  EXPECT_FALSE(types.type_of("g", "a").is_known());
+  EXPECT_FALSE(types.type_of("h", "a").is_known());
+}
+
+TEST(FunctionTypesTest, TypesAreFoundByFunctionAndParameter) {
   const std::string tools[] = {
-      R"({"function": {"name": "f", "parameters": {"properties": {"a": {"type": "string"}}}}})",
+      R"({"function": {"name": "f", "parameters": {"properties":
+          {"b": {"type": "string"}, "a": {"type": "integer"}, "aa": {}, "": {"const": 1.5}}}}})",
       R"({"function": {"name": "g"}})", "no JSON", "[]", R"({"function": 5})"};
-  const FunctionSchemas schemas(tools);
-  EXPECT_TRUE(schemas.types_of("f").of("a").is_string());
-  EXPECT_FALSE(schemas.types_of("f").of("b").is_string());
-  EXPECT_FALSE(schemas.types_of("g").of("a").is_string());
-  EXPECT_EQ(schemas.types_of("h").of("a").json_of("1"), "1");
+  const FunctionTypes types(tools);
+  EXPECT_TRUE(types.type_of("f", "b").is_string());
+  EXPECT_EQ(types.type_of("f", "a").json_of("x"), "\"x\"");
+  EXPECT_TRUE(types.type_of("f", "").is_known());
+  for (const char* unknown : {"aa", "c", "B"}) {
+    EXPECT_FALSE(types.type_of("f", unknown).is_known());
+  }
+  EXPECT_FALSE(types.type_of("g", "a").is_known());
+  EXPECT_EQ(types.type_of("h", "a").json_of("1"), "1");
 }
 
 }  // namespace
