@@ -12,7 +12,7 @@ namespace {
 
 // The max choices of one request. A queue accepts all of a request or nothing.
 constexpr int64_t kMaxChoices = 4'096;
-// The max number of log-probabilities in one answer. One takes about 100 bytes as text, and several
+// The max number of log-probabilities in one answer. One takes kScoreBytes as text, and several
 // hundred while its choice is written. The client gets the whole text at once, so the text must be
 // smaller than the unread bytes that one key may have.
 constexpr int64_t kMaxScores = 1 << 20;
@@ -26,6 +26,10 @@ constexpr int64_t kMaxRepeated = 64 << 20;
 // The number of log-probabilities of one token of an answer.
 int64_t scores_per_token(const EngineRequest& request) {
   return 1 + (request.logprob_ids.empty() ? request.logprobs : std::ssize(request.logprob_ids));
+}
+
+int64_t prompt_scores(const EngineRequest& request) {
+  return std::ssize(request.prompt_ids) * (1 + request.prompt_logprobs);
 }
 
 }  // namespace
@@ -56,10 +60,18 @@ absl::Status bound_response(int64_t context, EngineRequest* request) {
                              scores_per_token(*request), max, request->max_tokens));
 }
 
-absl::Status RepeatCount::add(const ApiRequest& request, int64_t prompt_bytes) {
+absl::Status RepeatCount::add(const ApiRequest& request, const EngineRequest& prompt,
+                              int64_t prompt_bytes) {
+  // A chat's answer has them once.
+  const bool repeats_scores = prompt.prompt_logprobs >= 0 && request.endpoint == kCompletions;
+  const int64_t lists = (request.echo ? 1 : 0) + (request.prompt_logprobs ? 1 : 0);
   bytes_ += request.n * prompt_bytes;
+  if (repeats_scores) bytes_ += (request.n - 1) * lists * kScoreBytes * prompt_scores(prompt);
   if (bytes_ <= kMaxRepeated) return absl::OkStatus();
-  return refusal(request.echo ? "echo" : "return_token_ids",
+  const char* field = request.echo     ? "echo"
+                      : repeats_scores ? "prompt_logprobs"
+                                       : "return_token_ids";
+  return refusal(field,
                  fmt::format("one answer must repeat at most {} bytes of prompts in its choices, "
                              "found more; set stream, or send fewer prompts or choices",
                              kMaxRepeated));
@@ -68,7 +80,7 @@ absl::Status RepeatCount::add(const ApiRequest& request, int64_t prompt_bytes) {
 absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& prompt,
                              int64_t context) {
   const auto tokens = std::ssize(prompt.prompt_ids);
-  if (prompt.prompt_logprobs >= 0) of_prompts_ += tokens * (1 + prompt.prompt_logprobs) * request.n;
+  if (prompt.prompt_logprobs >= 0) of_prompts_ += prompt_scores(prompt) * request.n;
   if (of_prompts_ > kMaxScores) {
     return refusal(
         request.echo ? "echo" : "prompt_logprobs",

@@ -19,16 +19,21 @@ absl::Status check_choices(const ApiRequest& request);
 absl::Status bound_response(int64_t context, EngineRequest* request);
 
 // Counts the bytes of prompts in an answer that is built whole in memory. Each choice repeats its
-// prompt's text (echo) and ids (return_token_ids).
+// prompt's text (echo), ids (return_token_ids) and log-probabilities.
 class RepeatCount {
  public:
   // Adds one more prompt of the request, before anything is computed. `prompt_bytes`: the bytes of
-  // JSON that the prompt takes in one choice. kInvalidArgument: the answer would be too large.
-  absl::Status add(const ApiRequest& request, int64_t prompt_bytes);
+  // JSON that the prompt's text and ids take in one choice. Its log-probabilities are counted for
+  // every choice except the first, which ScoreCount counts. kInvalidArgument: the answer would be
+  // too large.
+  absl::Status add(const ApiRequest& request, const EngineRequest& prompt, int64_t prompt_bytes);
 
  private:
   int64_t bytes_ = 0;
 };
+
+// The approximate bytes of a log-probability in an answer.
+inline constexpr int64_t kScoreBytes = 100;
 
 // Counts the log-probabilities of an answer that is built whole in memory. Errors are
 // kInvalidArgument.

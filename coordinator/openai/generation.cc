@@ -151,7 +151,7 @@ absl::Status Generation::submit(const ApiRequest& request,
     ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, prompt, &batch));
     if (!request.stream) {
       RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
-      RETURN_IF_ERROR(repeats.add(request, repeated_bytes()));
+      RETURN_IF_ERROR(repeats.add(request, one, repeated_bytes()));
     }
     RETURN_IF_ERROR(context_->served.check_wait(one));
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
@@ -346,11 +346,14 @@ void Generation::read_stream(size_t prompt) {
     if (!failed && !std::ranges::all_of(progress_, &Progress::closed)) return;
     closed = std::exchange(streams_, {});
     if (gone_) return;
+    const int64_t bytes = failed ? 0 : answer_->bytes();
     accepted = context_->pool->submit(
-        exchange_->client(), 0, [self = shared_from_this()] { self->respond(); }, deadline_ms_);
+        exchange_->client(), bytes, [self = shared_from_this()] { self->respond(); }, deadline_ms_);
+    // The pool refused the work. The answer is computed, so this thread, the notifier's, writes it,
+    // unless that takes long.
+    if (!accepted.ok() && bytes > TaskPool::kLongBytes) failure_ = accepted;
   }
   if (failed) cancel_all(closed);
-  // The pool refused the work. The answer is computed, so this thread, the notifier's, writes it.
   if (!accepted.ok()) respond();
 }
 

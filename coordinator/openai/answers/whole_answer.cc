@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "coordinator/openai/answer_bounds.h"
 #include "coordinator/openai/answers/logprobs.h"
 #include "coordinator/openai/answers/response_writer.h"
 
@@ -36,6 +37,7 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   }
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   for (const std::vector<Logprob>& token : event.logprobs) scores_ += std::ssize(token);
+  text_bytes_ += std::ssize(event.text);
   if (event.finish_reason == FinishReason::kNone) return;
   choice.end = {.finish_reason = event.finish_reason, .stop = event.stop};
   if (event.index == 0) {
@@ -44,6 +46,20 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   }
   usage_.completion_tokens += event.completion_tokens;
   usage_.reasoning_tokens += choice.reader.reasoning_tokens();
+}
+
+int64_t WholeAnswer::bytes() const {
+  int64_t bytes = text_bytes_ + kScoreBytes * scores_;
+  const int64_t copies = facts_.endpoint == kCompletions ? facts_.choices_per_prompt : 1;
+  const int64_t lists =
+      (facts_.logprobs && facts_.echoes ? 1 : 0) + (facts_.prompt_logprobs ? 1 : 0);
+  for (size_t prompt = 0; prompt < prompt_logprobs_.size(); ++prompt) {
+    bytes += copies * std::ssize(facts_.echo_of(prompt));
+    for (const std::vector<Logprob>& token : prompt_logprobs_[prompt]) {
+      bytes += copies * lists * kScoreBytes * std::ssize(token);
+    }
+  }
+  return bytes;
 }
 
 std::vector<const WholeAnswer::Choice*> WholeAnswer::shown(

@@ -21,6 +21,8 @@ class WholeAnswer {
   void add(const StreamEvent& event, size_t prompt);
   // The number of log-probabilities added so far, without those of prompts.
   int64_t scores() const { return scores_; }
+  // The approximate bytes of text().
+  int64_t bytes() const;
   // Called after the last event of all choices.
   std::string text() const;
   const AnswerFacts& facts() const { return facts_; }
@@ -49,6 +51,7 @@ class WholeAnswer {
   std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt and token.
   std::vector<StreamEvent> events_;  // Kept only for a response with log-probabilities.
   int64_t scores_ = 0;
+  int64_t text_bytes_ = 0;  // The texts of all events.
   UsageCounts usage_;
 };
 

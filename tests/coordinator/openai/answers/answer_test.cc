@@ -212,6 +212,35 @@ TEST(ChoiceReaderTest, ThoughtsAreCountedInTokensWithoutTheirTags) {
   }
 }
 
+// Four choices of a prompt with log-probabilities, which each choice repeats.
+TEST(WholeAnswerTest, ItsBytesAreAboutThoseOfItsText) {
+  for (const bool echoes : {false, true}) {
+    for (const bool prompt_logprobs : {false, true}) {
+      WholeAnswer answer({.endpoint = kCompletions,
+                          .choices_per_prompt = 4,
+                          .logprobs = true,
+                          .prompt_logprobs = prompt_logprobs,
+                          .echoes = echoes,
+                          .echo = {std::string(900, 'p')},
+                          .prompt_tokens = {50}},
+                         1, 4);
+      const std::vector<Logprob> token(6, {.token_id = 1234, .logprob = -1.234567F});
+      if (echoes || prompt_logprobs) answer.add({.prompt_logprobs = {50, token}}, 0);
+      for (int32_t choice = 0; choice < 4; ++choice) {
+        answer.add({.index = choice,
+                    .token_ids = std::vector<int32_t>(20, 1234),
+                    .text = std::string(1000, 'a'),
+                    .logprobs = {20, token},
+                    .finish_reason = FinishReason::kLength},
+                   0);
+      }
+      const auto text = std::ssize(answer.text());
+      EXPECT_GT(answer.bytes(), text / 3) << echoes << prompt_logprobs;
+      EXPECT_LT(answer.bytes(), text * 3) << echoes << prompt_logprobs;
+    }
+  }
+}
+
 TEST(WholeAnswerTest, ThoughtsAreNullIfThereAreNone) {
   WholeAnswer answer(facts(), 1, 1);
   answer.add({.text = "Hi", .finish_reason = FinishReason::kStop}, 0);

@@ -221,6 +221,19 @@ TEST(OpenAiLogprobsTest, MoreLogprobsThanAnAnswerHoldsAreRefusedBeforeComputatio
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
 }
 
+TEST(OpenAiLogprobsTest, LogprobsThatChoicesRepeatAreBounded) {
+  ApiServer server;
+  const OrderedJson scored = {
+      {"prompt", std::vector<int>(380, 7)}, {"max_tokens", 1}, {"prompt_logprobs", 20}};
+  expect_error(server.post("/v1/completions", with(scored, {{"n", 128}}).dump()), 400,
+               "prompt_logprobs", nullptr, "must repeat at most 67108864 bytes of prompts");
+  const OrderedJson echoed = {{"n", 64}, {"echo", true}, {"logprobs", 20}};
+  expect_error(server.post("/v1/completions", with(scored, echoed).dump()), 400, "echo", nullptr,
+               "must repeat at most 67108864 bytes of prompts");
+  EXPECT_EQ(server.engine().stats().completion_tokens, 0);
+  EXPECT_EQ(server.post("/v1/completions", with(scored, {{"n", 2}}).dump()).status, 200);
+}
+
 TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensFailsAtTheMaxNumberOfLogprobs) {
   ApiServer server;
   std::vector<int> ids(128);
