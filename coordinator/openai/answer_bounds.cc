@@ -16,6 +16,8 @@ constexpr int64_t kMaxChoices = 4'096;
 // hundred while its choice is written. The client gets the whole text at once, so the text must be
 // smaller than the unread bytes that one key may have.
 constexpr int64_t kMaxScores = 1 << 20;
+// The max bytes of JSON of the log-probabilities in one answer: the texts of tokens may be long.
+constexpr int64_t kMaxScoreBytes = 96 << 20;
 // The max number of log-probabilities in a streamed response. Each of its last four events repeats
 // all log-probabilities, and stays in memory until the client reads it, like the events of other
 // streams.
@@ -94,7 +96,14 @@ absl::Status ScoreCount::add(const ApiRequest& request, const EngineRequest& pro
   return check(of_answers_);
 }
 
-absl::Status ScoreCount::check(int64_t scores) {
+absl::Status ScoreCount::check(int64_t scores, int64_t bytes) {
+  if (bytes > kMaxScoreBytes) {
+    return refusal(
+        "logprobs",
+        fmt::format("the log-probabilities of one answer must be at most {} bytes, found "
+                    "more; stream it, or ask for fewer",
+                    kMaxScoreBytes));
+  }
   if (scores <= kMaxScores) return absl::OkStatus();
   return refusal(
       "logprobs",

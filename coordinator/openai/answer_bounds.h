@@ -43,8 +43,9 @@ class ScoreCount {
   // anything is computed. Answers of a request without max_tokens are not added, since they rarely
   // fill the context. Call check() while the answers are gathered.
   absl::Status add(const ApiRequest& request, const EngineRequest& prompt, int64_t context);
-  // Checks the number in the answers gathered so far.
-  static absl::Status check(int64_t scores);
+  // Checks the number in the answers gathered so far, and the bytes of JSON that they take: texts
+  // of tokens may be long.
+  static absl::Status check(int64_t scores, int64_t bytes = 0);
 
  private:
   int64_t of_prompts_ = 0;

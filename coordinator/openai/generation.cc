@@ -339,7 +339,7 @@ void Generation::read_stream(size_t prompt) {
     progress_[prompt].closed = streams_[prompt]->read(progress_[prompt].offset, &events);
     progress_[prompt].offset += events.size();
     for (const StreamEvent& event : events) answer_->add(event, prompt);
-    const absl::Status fits = ScoreCount::check(answer_->scores());
+    const absl::Status fits = ScoreCount::check(answer_->scores(), answer_->score_bytes());
     if (!progress_[prompt].closed && fits.ok()) return;
     failure_ = fits.ok() ? streams_[prompt]->status() : fits;
     failed = !failure_.ok();

@@ -185,7 +185,7 @@ std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, si
   LogprobWriter& echo =
       echoes_.try_emplace(prompt, *facts_, LogprobWriter::TokenSource::kPrompt, prompt)
           .first->second;
-  const std::string logprobs = write_json(echo.completion(event.prompt_logprobs));
+  const std::string logprobs = echo.completion(event.prompt_logprobs).json();
   const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
   std::vector<std::string> chunks;
   for (int32_t index = first; index < first + facts_->choices_per_prompt; ++index) {
@@ -217,7 +217,7 @@ std::vector<ChunkWriter::Piece> ChunkWriter::pieces_of(const StreamEvent& event,
       choice.logprobs.skip(tokens);
     } else if (!tokens.empty()) {
       first->logprobs =
-          write_json(is_chat ? choice.logprobs.chat(tokens) : choice.logprobs.completion(tokens));
+          is_chat ? choice.logprobs.chat(tokens) : choice.logprobs.completion(tokens).json();
     }
   }
   for (auto piece = first; piece != pieces.end(); ++piece) piece->tokens = choice.tokens;

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/answers/logprobs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "base/json.h"
+#include "base/text_map.h"
+#include "coordinator/openai/answers/json_pieces.h"
 #include "coordinator/text/unicode/unicode.h"
 
 namespace lockstep::openai {
 namespace {
 
-float finite(float logprob) {
+std::string number(float logprob) {
   constexpr float kLowest = -9999;  // JSON has no infinity.
-  return std::max(logprob, kLowest);
+  return write_json(std::max(logprob, kLowest));
 }
 
 std::string id_name(int32_t id) { return "token_id:" + std::to_string(id); }
@@ -23,6 +28,21 @@ TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event)
   const bool hides_last = event.stop.id >= 0 && !facts.shows_end_token();
   return TokenLogprobs(event.logprobs)
       .first(event.logprobs.size() - (hides_last && !event.logprobs.empty() ? 1 : 0));
+}
+
+int64_t logprob_bytes(const AnswerFacts& facts, const std::vector<Logprob>& token) {
+  constexpr int64_t kEntry = 60, kBytesPerByte = 5, kCompletionEntry = 28;
+  const bool is_completion = facts.endpoint == kCompletions;
+  int64_t bytes = 0;
+  for (const Logprob& one : token) {
+    int64_t text = 16;  // "token_id:123456"
+    if (facts.tokenizer != nullptr) {
+      const std::string* shown = facts.tokenizer->shown_text(one.id, /*skip_special=*/false);
+      text = shown == nullptr ? 0 : std::ssize(*shown);
+    }
+    bytes += is_completion ? kCompletionEntry + text : kEntry + kBytesPerByte * text;
+  }
+  return bytes;
 }
 
 LogprobWriter::LogprobWriter(const AnswerFacts& facts, TokenSource of, size_t prompt)
@@ -44,79 +64,91 @@ std::string LogprobWriter::name(int32_t id, const TokenText& text) const {
   return facts_.tokens_as_ids || !texts_.has_value() ? id_name(id) : text.text;
 }
 
-OrderedJson LogprobWriter::entry(const Logprob& logprob, const TokenText& text) const {
-  OrderedJson bytes;
-  if (texts_.has_value()) {
-    bytes = OrderedJson::array();
-    for (const char c : text.bytes) bytes.push_back(static_cast<unsigned char>(c));
+std::string LogprobWriter::open_entry(const Logprob& logprob, const TokenText& text) const {
+  std::string json = fmt::format(R"({{"token":{},"logprob":{},"bytes":)",
+                                 write_json(name(logprob.id, text)), number(logprob.logprob));
+  if (!texts_.has_value()) return json + "null";
+  json += '[';
+  for (size_t i = 0; i < text.bytes.size(); ++i) {
+    if (i > 0) json += ',';
+    json += fmt::format_int(static_cast<unsigned char>(text.bytes[i])).c_str();
   }
-  return {{"token", name(logprob.id, text)},
-          {"logprob", finite(logprob.logprob)},
-          {"bytes", std::move(bytes)}};
+  return json + ']';
 }
 
-OrderedJson LogprobWriter::entries(TokenLogprobs tokens) {
-  OrderedJson all = OrderedJson::array();
-  for (const std::vector<Logprob>& token : tokens) {
-    const std::vector<TokenText> texts = texts_of(token);
-    OrderedJson one = entry(token[0], texts[0]);
-    one["top_logprobs"] = OrderedJson::array();
-    for (size_t i = 1; i < token.size(); ++i) {
-      one["top_logprobs"].push_back(entry(token[i], texts[i]));
-    }
-    all.push_back(std::move(one));
+TokenEntry LogprobWriter::entry(const std::vector<Logprob>& token) {
+  const std::vector<TokenText> texts = texts_of(token);
+  TokenEntry entry = {name(token[0].id, texts[0]), open_entry(token[0], texts[0])};
+  entry.json += ",\"top_logprobs\":[";
+  for (size_t i = 1; i < token.size(); ++i) {
+    if (i > 1) entry.json += ',';
+    entry.json += open_entry(token[i], texts[i]) + '}';
   }
+  entry.json += "]}";
+  return entry;
+}
+
+std::vector<TokenEntry> LogprobWriter::entries(TokenLogprobs tokens) {
+  std::vector<TokenEntry> all;
+  all.reserve(tokens.size());
+  for (const std::vector<Logprob>& token : tokens) all.push_back(entry(token));
   return all;
 }
 
-OrderedJson LogprobWriter::chat(TokenLogprobs tokens) {
-  return {{"content", entries(tokens)}, {"refusal", nullptr}};
+std::string LogprobWriter::chat(TokenLogprobs tokens) {
+  std::string list;
+  for (const std::vector<Logprob>& token : tokens) append_entry(entry(token).json, &list);
+  return "{\"content\":[" + list + "],\"refusal\":null}";
 }
 
-OrderedJson LogprobWriter::completion(TokenLogprobs tokens) {
-  OrderedJson json = {{"text_offset", OrderedJson::array()},
-                      {"token_logprobs", OrderedJson::array()},
-                      {"tokens", OrderedJson::array()},
-                      {"top_logprobs", OrderedJson::array()}};
-  for (const std::vector<Logprob>& token : tokens) add_completion(token, &json);
-  return json;
+CompletionLogprobs LogprobWriter::completion(TokenLogprobs tokens) {
+  CompletionLogprobs lists;
+  for (const std::vector<Logprob>& token : tokens) add_completion(token, &lists);
+  return lists;
 }
 
 // The token itself is first. If several tokens have the same text, all except the first are named
 // by id.
-void LogprobWriter::add_completion(const std::vector<Logprob>& token, OrderedJson* json) {
+void LogprobWriter::add_completion(const std::vector<Logprob>& token, CompletionLogprobs* lists) {
   const std::vector<TokenText> texts = texts_of(token);
   const std::string own = name(token[0].id, texts[0]);
-  OrderedJson top = {{own, finite(token[0].logprob)}};
+  TextSet<std::string> names = {own};
+  std::string top = write_json(own) + ':' + number(token[0].logprob);
   for (size_t i = 1; i < token.size(); ++i) {
     if (token[i].id == token[0].id) continue;
     std::string key = name(token[i].id, texts[i]);
-    if (top.contains(key)) key = id_name(token[i].id);
-    top.emplace(std::move(key), finite(token[i].logprob));
+    if (!names.insert(key).second) {
+      key = id_name(token[i].id);
+      if (!names.insert(key).second) continue;
+    }
+    top += ',' + write_json(key) + ':' + number(token[i].logprob);
   }
   const bool is_scored = std::exchange(has_begun_, true);
-  (*json)["text_offset"].push_back(offset_ + texts[0].offset);
-  (*json)["token_logprobs"].push_back(is_scored ? OrderedJson(finite(token[0].logprob))
-                                                : OrderedJson());
-  (*json)["tokens"].push_back(own);
-  (*json)["top_logprobs"].push_back(is_scored ? std::move(top) : OrderedJson());
+  append_entry(fmt::format_int(offset_ + texts[0].offset).c_str(), &lists->text_offset);
+  append_entry(is_scored ? number(token[0].logprob) : "null", &lists->token_logprobs);
+  append_entry(write_json(own), &lists->tokens);
+  append_entry(is_scored ? '{' + top + '}' : "null", &lists->top_logprobs);
 }
 
-OrderedJson LogprobWriter::prompt(TokenLogprobs tokens) {
-  OrderedJson json = OrderedJson::array();
+std::string LogprobWriter::prompt(TokenLogprobs tokens) {
+  std::string list;
   for (const std::vector<Logprob>& token : tokens) {
     const std::vector<TokenText> texts = texts_of(token);
-    OrderedJson ranked = OrderedJson::object();
-    for (size_t rank = 0; rank < token.size(); ++rank) {
-      const Logprob& one = token[rank];
-      OrderedJson& entry = ranked[std::to_string(one.id)];
-      entry = {{"logprob", finite(one.logprob)},
-               {"rank", rank > 0 ? OrderedJson(rank) : OrderedJson()},
-               {"decoded_token", texts_.has_value() ? texts[rank].text : id_name(one.id)}};
+    const auto best = std::span(token).subspan(1);
+    const auto own = std::ranges::find(best, token[0].id, &Logprob::id);
+    std::string ranked;
+    for (size_t i = 0; i < token.size(); ++i) {
+      const Logprob& one = token[i];
+      if (i > 0 && one.id == token[0].id) continue;
+      const auto rank = i > 0 ? i : own != best.end() ? 1 + (own - best.begin()) : 0;
+      append_entry(fmt::format(R"("{}":{{"logprob":{},"rank":{},"decoded_token":{}}})", one.id,
+                               number(one.logprob), rank > 0 ? std::to_string(rank) : "null",
+                               write_json(texts_.has_value() ? texts[i].text : id_name(one.id))),
+                   &ranked);
     }
-    json.push_back(std::exchange(has_begun_, true) ? std::move(ranked) : OrderedJson());
+    append_entry(std::exchange(has_begun_, true) ? '{' + ranked + '}' : "null", &list);
   }
-  return json;
+  return '[' + list + ']';
 }
 
 void LogprobWriter::skip(TokenLogprobs tokens) {
@@ -126,14 +158,18 @@ void LogprobWriter::skip(TokenLogprobs tokens) {
   }
 }
 
-void append_logprobs(OrderedJson more, OrderedJson* logprobs) {
-  if (logprobs->is_null()) {
-    *logprobs = std::move(more);
-    return;
-  }
-  for (auto& [name, values] : more.items()) {
-    for (OrderedJson& value : values) (*logprobs)[name].push_back(std::move(value));
-  }
+void CompletionLogprobs::append(const CompletionLogprobs& more) {
+  if (more.tokens.empty()) return;
+  append_entry(more.text_offset, &text_offset);
+  append_entry(more.token_logprobs, &token_logprobs);
+  append_entry(more.tokens, &tokens);
+  append_entry(more.top_logprobs, &top_logprobs);
+}
+
+std::string CompletionLogprobs::json() const {
+  return fmt::format(
+      R"({{"text_offset":[{}],"token_logprobs":[{}],"tokens":[{}],"top_logprobs":[{}]}})",
+      text_offset, token_logprobs, tokens, top_logprobs);
 }
 
 }  // namespace lockstep::openai

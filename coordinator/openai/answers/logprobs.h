@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "coordinator/openai/answers/answer_format.h"
 #include "coordinator/streams/stream.h"
 #include "coordinator/text/detokenizer/token_texts.h"
@@ -22,8 +21,28 @@ using TokenLogprobs = std::span<const std::vector<Logprob>>;
 // are left out, unless the answer shows token ids.
 TokenLogprobs shown_logprobs(const AnswerFacts& facts, const StreamEvent& event);
 
-// Writes the log-probabilities of one text, some tokens at a time, in order. One thread at a time;
-// the facts outlive it.
+// The approximate bytes of JSON that these log-probabilities of a token take in an answer.
+int64_t logprob_bytes(const AnswerFacts& facts, const std::vector<Logprob>& token);
+
+// One token of a chat or a response.
+struct TokenEntry {
+  std::string token;  // Its name or its text.
+  std::string json;
+};
+
+// The lists of a completion's "logprobs": texts of JSON, without brackets.
+struct CompletionLogprobs {
+  std::string text_offset;
+  std::string token_logprobs;
+  std::string tokens;
+  std::string top_logprobs;
+
+  void append(const CompletionLogprobs& more);
+  std::string json() const;
+};
+
+// Writes the log-probabilities of one text as JSON, some tokens at a time, in order. One thread at
+// a time; the facts outlive it.
 class LogprobWriter {
  public:
   // A prompt's first token has no log-probability, because nothing is before it. An answer's text
@@ -31,14 +50,14 @@ class LogprobWriter {
   enum class TokenSource { kPrompt, kAnswer };
   LogprobWriter(const AnswerFacts& facts, TokenSource of, size_t prompt = 0);
 
-  // A list of objects, as in chat and responses.
-  OrderedJson entries(TokenLogprobs tokens);
+  // The entries of a response's list.
+  std::vector<TokenEntry> entries(TokenLogprobs tokens);
   // The value of a choice's "logprobs".
-  OrderedJson chat(TokenLogprobs tokens);
-  OrderedJson completion(TokenLogprobs tokens);
-  // A prompt's log-probabilities as in vLLM: for each token an object whose keys are token ids, the
-  // token's own id first. Only the best tokens have a rank.
-  OrderedJson prompt(TokenLogprobs tokens);
+  std::string chat(TokenLogprobs tokens);
+  CompletionLogprobs completion(TokenLogprobs tokens);
+  // A list of a prompt's log-probabilities as in vLLM: for each token an object whose keys are
+  // token ids, the token's own id first. Only the best tokens have a rank.
+  std::string prompt(TokenLogprobs tokens);
   // Takes tokens that are not written: later texts and offsets depend on them.
   void skip(TokenLogprobs tokens);
 
@@ -46,16 +65,15 @@ class LogprobWriter {
   // The texts of one token and of its alternatives at the same position in the text.
   std::vector<TokenText> texts_of(const std::vector<Logprob>& token);
   std::string name(int32_t id, const TokenText& text) const;
-  OrderedJson entry(const Logprob& logprob, const TokenText& text) const;
-  void add_completion(const std::vector<Logprob>& token, OrderedJson* json);
+  // An object without its closing brace.
+  std::string open_entry(const Logprob& logprob, const TokenText& text) const;
+  TokenEntry entry(const std::vector<Logprob>& token);
+  void add_completion(const std::vector<Logprob>& token, CompletionLogprobs* lists);
 
   const AnswerFacts& facts_;
   const int64_t offset_;
   bool has_begun_;
   std::optional<TokenTexts> texts_;  // Null without a tokenizer.
 };
-
-// Appends the lists in `more` to those of the same names in `logprobs`, which may be null.
-void append_logprobs(OrderedJson more, OrderedJson* logprobs);
 
 }  // namespace lockstep::openai

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "coordinator/http/event_stream.h"
+#include "coordinator/openai/answers/json_pieces.h"
 #include "coordinator/openai/error.h"
 #include "coordinator/text/text_search.h"
 
@@ -15,25 +16,6 @@ namespace {
 // The max bytes of repeated_fields() without instructions and tools: three events of a stream
 // repeat these fields.
 constexpr size_t kMaxRepeatedBytes = 64 << 10;
-
-// The text of an object with one more member, whose value is JSON text. There are many
-// log-probabilities: they take far less memory as text than as JSON values, and none is copied
-// twice.
-std::string with_member(const OrderedJson& object, const char* name, std::string_view value) {
-  std::string text = write_json(object);
-  text.pop_back();
-  for (const std::string_view more : {std::string_view(",\""), std::string_view(name),
-                                      std::string_view("\":"), value, std::string_view("}")}) {
-    text += more;
-  }
-  return text;
-}
-
-// Appends an entry to the text of a list.
-void append_entry(std::string_view entry, std::string* list) {
-  if (!list->empty()) *list += ',';
-  *list += entry;
-}
 
 }  // namespace
 
@@ -120,12 +102,12 @@ std::string ResponseWriter::response(std::span<const StreamEvent> all) {
 // calls.
 std::string ResponseWriter::take_logprobs(const std::string& text) {
   std::string tokens;
-  for (const ScoredToken& one : unshown_) tokens += one.token;
+  for (const TokenEntry& one : unshown_) tokens += one.token;
   const size_t at = rfind_text(tokens, text);
   std::string shown;
   size_t end = 0;  // The end of a token that may come before the text.
   bool is_before = at != std::string::npos;
-  for (const ScoredToken& one : unshown_) {
+  for (const TokenEntry& one : unshown_) {
     end += one.token.size();
     is_before = is_before && !one.token.empty() && end <= at;
     if (!is_before) append_entry(one.json, &shown);
@@ -144,9 +126,8 @@ std::string ResponseWriter::response(const OutputDelta& all, FinishReason reason
 
 void ResponseWriter::take(const StreamEvent& event) {
   if (facts_->logprobs) {
-    const OrderedJson entries = logprobs_.entries(shown_logprobs(*facts_, event));
-    for (const OrderedJson& entry : entries) {
-      unshown_.push_back({entry["token"].get<std::string>(), write_json(entry)});
+    for (TokenEntry& entry : logprobs_.entries(shown_logprobs(*facts_, event))) {
+      unshown_.push_back(std::move(entry));
     }
   }
   take(reader_.read(event));

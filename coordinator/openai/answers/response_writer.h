@@ -47,10 +47,6 @@ class ResponseWriter final : public EventWriter {
     std::string call_id;
     std::string logprobs;  // For a message: entries of a list, as JSON.
   };
-  struct ScoredToken {
-    std::string token;
-    std::string json;
-  };
 
   // The log-probabilities of the tokens that show this text of a message, as entries of a list.
   std::string take_logprobs(const std::string& text);
@@ -81,9 +77,9 @@ class ResponseWriter final : public EventWriter {
   const std::shared_ptr<const AnswerFacts> facts_;
   ChoiceReader reader_;
   LogprobWriter logprobs_;
-  std::vector<ScoredToken> unshown_;  // Tokens whose text was not shown yet.
-  bool emits_ = true;                 // False if only the whole response is needed.
-  bool skips_ = false;                // Events are counted, not made.
+  std::vector<TokenEntry> unshown_;  // Tokens whose text was not shown yet.
+  bool emits_ = true;                // False if only the whole response is needed.
+  bool skips_ = false;               // Events are counted, not made.
   std::vector<Item> items_;
   bool is_open_ = false;  // Whether the last item is open.
   bool begun_ = false;

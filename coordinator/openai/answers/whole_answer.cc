@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "coordinator/openai/answer_bounds.h"
-#include "coordinator/openai/answers/logprobs.h"
 #include "coordinator/openai/answers/response_writer.h"
 
 namespace lockstep::openai {
@@ -19,7 +17,10 @@ double mean_logprob(const std::vector<std::vector<Logprob>>& tokens) {
 }  // namespace
 
 WholeAnswer::WholeAnswer(AnswerFacts facts, size_t prompts, int32_t drawn)
-    : facts_(std::move(facts)), choices_(prompts), prompt_logprobs_(prompts) {
+    : facts_(std::move(facts)),
+      choices_(prompts),
+      prompt_logprobs_(prompts),
+      prompt_score_bytes_(prompts) {
   for (std::deque<Choice>& choices : choices_) {
     for (int32_t choice = 0; choice < drawn; ++choice) choices.emplace_back(facts_);
   }
@@ -36,8 +37,14 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
     choice.output.append(choice.reader.read(event));
   }
   choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
-  for (const std::vector<Logprob>& token : event.logprobs) scores_ += std::ssize(token);
   text_bytes_ += std::ssize(event.text);
+  for (const std::vector<Logprob>& token : event.logprobs) {
+    scores_ += std::ssize(token);
+    score_bytes_ += logprob_bytes(facts_, token);
+  }
+  for (const std::vector<Logprob>& token : event.prompt_logprobs) {
+    prompt_score_bytes_[prompt] += logprob_bytes(facts_, token);
+  }
   if (event.finish_reason == FinishReason::kNone) return;
   choice.end = {.finish_reason = event.finish_reason, .stop = event.stop};
   if (event.index == 0) {
@@ -48,16 +55,26 @@ void WholeAnswer::add(const StreamEvent& event, size_t prompt) {
   usage_.reasoning_tokens += choice.reader.reasoning_tokens();
 }
 
-int64_t WholeAnswer::bytes() const {
-  int64_t bytes = text_bytes_ + kScoreBytes * scores_;
-  const int64_t copies = facts_.endpoint == kCompletions ? facts_.choices_per_prompt : 1;
+// Each choice of a completion repeats its prompt's data.
+int64_t WholeAnswer::copies() const {
+  return facts_.endpoint == kCompletions ? facts_.choices_per_prompt : 1;
+}
+
+// An entry of "prompt_logprobs" takes about twice the bytes of one in a completion's lists.
+int64_t WholeAnswer::score_bytes() const {
   const int64_t lists =
-      (facts_.logprobs && facts_.echoes ? 1 : 0) + (facts_.prompt_logprobs ? 1 : 0);
-  for (size_t prompt = 0; prompt < prompt_logprobs_.size(); ++prompt) {
-    bytes += copies * std::ssize(facts_.echo_of(prompt));
-    for (const std::vector<Logprob>& token : prompt_logprobs_[prompt]) {
-      bytes += copies * lists * kScoreBytes * std::ssize(token);
-    }
+      (facts_.logprobs && facts_.echoes ? 1 : 0) + (facts_.prompt_logprobs ? 2 : 0);
+  int64_t bytes = score_bytes_;
+  for (const int64_t of_prompt : prompt_score_bytes_) bytes += copies() * lists * of_prompt;
+  return bytes;
+}
+
+int64_t WholeAnswer::bytes() const {
+  constexpr int64_t kIdBytes = 6;
+  int64_t bytes = text_bytes_ + score_bytes();
+  for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
+    bytes += copies() * std::ssize(facts_.echo_of(prompt));
+    if (facts_.token_ids) bytes += copies() * kIdBytes * std::ssize(facts_.prompt_ids[prompt]);
   }
   return bytes;
 }
@@ -96,36 +113,51 @@ OrderedJson WholeAnswer::message_json(const Choice& choice, int32_t index) const
   return message;
 }
 
-// Adds the prompt's data: to each choice of a completion, or next to the choices of a chat.
-void WholeAnswer::add_prompt(size_t prompt, OrderedJson* json) const {
-  (*json)["prompt_logprobs"] = nullptr;
+// The prompt's data: a choice of a completion ends with it, or a chat, next to the choices.
+std::string WholeAnswer::prompt_members(size_t prompt) const {
+  std::string text = "\"prompt_logprobs\":";
   if (facts_.prompt_logprobs) {
     LogprobWriter writer(facts_, LogprobWriter::TokenSource::kPrompt, prompt);
-    (*json)["prompt_logprobs"] = writer.prompt(prompt_logprobs_[prompt]);
+    text += writer.prompt(prompt_logprobs_[prompt]);
+  } else {
+    text += "null";
   }
-  (*json)["prompt_token_ids"] = nullptr;
-  if (facts_.token_ids) (*json)["prompt_token_ids"] = facts_.prompt_ids[prompt];
+  const OrderedJson ids = facts_.token_ids ? OrderedJson(facts_.prompt_ids[prompt]) : OrderedJson();
+  return text + ",\"prompt_token_ids\":" + write_json(ids);
 }
 
-OrderedJson WholeAnswer::choice_json(const Choice& choice, int32_t index, size_t prompt,
-                                     const OrderedJson& echo_logprobs) const {
-  OrderedJson json = {{"index", index}};
-  const bool is_chat = facts_.endpoint == kChat;
-  if (is_chat) {
-    json["message"] = message_json(choice, index);
+void WholeAnswer::append_logprobs(const Choice& choice, size_t prompt,
+                                  const CompletionLogprobs& echoed, std::string* text) const {
+  LogprobWriter writer(facts_, LogprobWriter::TokenSource::kAnswer, prompt);
+  const TokenLogprobs tokens = TokenLogprobs(choice.logprobs).first(choice.shown_logprobs);
+  if (!facts_.logprobs) {
+    *text += "null";
+  } else if (facts_.endpoint == kChat) {
+    *text += writer.chat(tokens);
   } else {
-    json["text"] = facts_.echo_of(prompt) + choice.output.content;
+    CompletionLogprobs lists = echoed;
+    lists.append(writer.completion(tokens));
+    *text += lists.json();
   }
-  json["logprobs"] = echo_logprobs;
-  if (facts_.logprobs) {
-    LogprobWriter writer(facts_, LogprobWriter::TokenSource::kAnswer, prompt);
-    const TokenLogprobs tokens = TokenLogprobs(choice.logprobs).first(choice.shown_logprobs);
-    append_logprobs(is_chat ? writer.chat(tokens) : writer.completion(tokens), &json["logprobs"]);
+}
+
+void WholeAnswer::append_choice(const Choice& choice, int32_t index, size_t prompt,
+                                const CompletionLogprobs& echoed, std::string* text) const {
+  OrderedJson head = {{"index", index}};
+  if (facts_.endpoint == kChat) {
+    head["message"] = message_json(choice, index);
+  } else {
+    head["text"] = facts_.echo_of(prompt) + choice.output.content;
   }
-  add_end(facts_, choice.end, choice.reader.has_calls(), &json);
-  json["token_ids"] = facts_.token_ids ? OrderedJson(choice.token_ids) : OrderedJson();
-  if (!is_chat) add_prompt(prompt, &json);
-  return json;
+  *text += write_json(head);
+  text->pop_back();
+  *text += ",\"logprobs\":";
+  append_logprobs(choice, prompt, echoed, text);
+  OrderedJson end;
+  add_end(facts_, choice.end, choice.reader.has_calls(), &end);
+  end["token_ids"] = facts_.token_ids ? OrderedJson(choice.token_ids) : OrderedJson();
+  *text += ',';
+  text->append(write_json(end), 1);
 }
 
 std::string WholeAnswer::response_text() const {
@@ -135,41 +167,41 @@ std::string WholeAnswer::response_text() const {
   return writer.response(choice.output, choice.end.finish_reason, usage_);
 }
 
-// Each choice becomes text before the next one is built: JSON values take many times the memory of
-// text.
-std::string WholeAnswer::choices_text() const {
-  std::string text;
+void WholeAnswer::append_choices(std::string* text) const {
   int32_t index = 0;
   for (size_t prompt = 0; prompt < choices_.size(); ++prompt) {
-    OrderedJson echo_logprobs;
-    if (facts_.logprobs && !prompt_logprobs_[prompt].empty() && facts_.echoes) {
+    CompletionLogprobs echoed;
+    if (facts_.logprobs && facts_.echoes) {
       LogprobWriter writer(facts_, LogprobWriter::TokenSource::kPrompt, prompt);
-      echo_logprobs = writer.completion(prompt_logprobs_[prompt]);
+      echoed = writer.completion(prompt_logprobs_[prompt]);
     }
+    const std::string members = facts_.endpoint == kChat ? "" : prompt_members(prompt);
     for (const Choice* choice : shown(choices_[prompt])) {
-      if (index > 0) text += ',';
-      text += write_json(choice_json(*choice, index++, prompt, echo_logprobs));
+      if (index > 0) *text += ',';
+      append_choice(*choice, index++, prompt, echoed, text);
+      if (members.empty()) continue;
+      text->back() = ',';
+      *text += members + '}';
     }
   }
-  return text;
 }
 
 std::string WholeAnswer::text() const {
   if (facts_.endpoint == kResponses) return response_text();
   const bool is_chat = facts_.endpoint == kChat;
-  std::string text = write_json({{"id", facts_.id},
-                                 {"object", is_chat ? "chat.completion" : "text_completion"},
-                                 {"created", facts_.created},
-                                 {"model", facts_.model},
-                                 {"system_fingerprint", nullptr}});
+  std::string text;
+  text.reserve(static_cast<size_t>(bytes()));
+  text = write_json({{"id", facts_.id},
+                     {"object", is_chat ? "chat.completion" : "text_completion"},
+                     {"created", facts_.created},
+                     {"model", facts_.model},
+                     {"system_fingerprint", nullptr}});
   text.back() = ',';  // The object continues.
-  text += R"("choices":[)" + choices_text() + "],";
-  OrderedJson rest = {{"usage", usage_json(usage_)}};
-  if (is_chat) {
-    rest["service_tier"] = nullptr;
-    add_prompt(0, &rest);
-  }
-  return text.append(write_json(rest), 1);
+  text += R"("choices":[)";
+  append_choices(&text);
+  text += "],\"usage\":" + write_json(usage_json(usage_));
+  if (is_chat) text += ",\"service_tier\":null," + prompt_members(0);
+  return text + '}';
 }
 
 }  // namespace lockstep::openai

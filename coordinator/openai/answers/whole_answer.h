@@ -8,6 +8,7 @@
 
 #include "coordinator/openai/answers/answer_format.h"
 #include "coordinator/openai/answers/choice_reader.h"
+#include "coordinator/openai/answers/logprobs.h"
 
 namespace lockstep::openai {
 
@@ -21,8 +22,9 @@ class WholeAnswer {
   void add(const StreamEvent& event, size_t prompt);
   // The number of log-probabilities added so far, without those of prompts.
   int64_t scores() const { return scores_; }
-  // The approximate bytes of text().
+  // The approximate bytes of text(), and of the log-probabilities in it, so far.
   int64_t bytes() const;
+  int64_t score_bytes() const;
   // Called after the last event of all choices.
   std::string text() const;
   const AnswerFacts& facts() const { return facts_; }
@@ -40,10 +42,13 @@ class WholeAnswer {
   // The choices of one prompt that are shown.
   std::vector<const Choice*> shown(const std::deque<Choice>& choices) const;
   std::string response_text() const;
-  std::string choices_text() const;
-  OrderedJson choice_json(const Choice& choice, int32_t index, size_t prompt,
-                          const OrderedJson& echo_logprobs) const;
-  void add_prompt(size_t prompt, OrderedJson* json) const;
+  void append_choices(std::string* text) const;
+  void append_choice(const Choice& choice, int32_t index, size_t prompt,
+                     const CompletionLogprobs& echoed, std::string* text) const;
+  void append_logprobs(const Choice& choice, size_t prompt, const CompletionLogprobs& echoed,
+                       std::string* text) const;
+  std::string prompt_members(size_t prompt) const;
+  int64_t copies() const;
   OrderedJson message_json(const Choice& choice, int32_t index) const;
 
   const AnswerFacts facts_;
@@ -51,7 +56,9 @@ class WholeAnswer {
   std::vector<std::vector<std::vector<Logprob>>> prompt_logprobs_;  // By prompt and token.
   std::vector<StreamEvent> events_;  // Kept only for a response with log-probabilities.
   int64_t scores_ = 0;
-  int64_t text_bytes_ = 0;  // The texts of all events.
+  int64_t text_bytes_ = 0;                   // The texts of all events.
+  int64_t score_bytes_ = 0;                  // The log-probabilities of all choices.
+  std::vector<int64_t> prompt_score_bytes_;  // Those of one copy of each prompt.
   UsageCounts usage_;
 };
 

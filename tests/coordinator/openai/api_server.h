@@ -92,6 +92,13 @@ class ApiServer {
   std::unique_ptr<Api> api_;
 };
 
+// Appends each list of an object to the list of the same name.
+inline void append_lists(const OrderedJson& more, OrderedJson* lists) {
+  for (const auto& [name, values] : more.items()) {
+    for (const OrderedJson& value : values) (*lists)[name].push_back(value);
+  }
+}
+
 struct SseEvent {
   std::string id;  // Empty: none.
   std::string data;

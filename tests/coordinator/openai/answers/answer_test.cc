@@ -224,7 +224,8 @@ TEST(WholeAnswerTest, ItsBytesAreAboutThoseOfItsText) {
                           .echo = {std::string(900, 'p')},
                           .prompt_tokens = {50}},
                          1, 4);
-      const std::vector<Logprob> token(6, {.token_id = 1234, .logprob = -1.234567F});
+      std::vector<Logprob> token;
+      for (int32_t id = 1234; id < 1240; ++id) token.push_back({.id = id, .logprob = -1.234567F});
       if (echoes || prompt_logprobs) answer.add({.prompt_logprobs = {50, token}}, 0);
       for (int32_t choice = 0; choice < 4; ++choice) {
         answer.add({.index = choice,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // echo with logprobs, as evaluations of language models use it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "coordinator/openai/answers/logprobs.h"
+#include "coordinator/openai/answer_bounds.h"
+#include "coordinator/openai/answers/whole_answer.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
 #include "tests/support/patience.h"
@@ -23,7 +25,7 @@ std::vector<OrderedJson> joined(const http::Response& response, size_t choices) 
     for (const OrderedJson& choice : chunk.at("choices")) {
       OrderedJson& one = all[choice["index"]];
       one["text"] = one["text"].get<std::string>() + choice["text"].get<std::string>();
-      if (!choice["logprobs"].is_null()) append_logprobs(choice["logprobs"], &one["logprobs"]);
+      if (!choice["logprobs"].is_null()) append_lists(choice["logprobs"], &one["logprobs"]);
       if (!choice["finish_reason"].is_null()) one["finish_reason"] = choice["finish_reason"];
     }
   }
@@ -202,10 +204,18 @@ TEST(OpenAiEchoTest, AnAnswerThatWouldBeTooLargeIsRefusedBeforeItIsComputed) {
   ApiServer server;
   std::vector<std::vector<int>> prompts(200, std::vector<int>(100, 7));
   const OrderedJson body = with(kEchoed, {{"prompt", prompts}, {"n", 20}, {"max_tokens", 0}});
-  expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr, "stream it");
+  expect_error(server.post("/v1/completions", body.dump()), 400, "echo", nullptr, "set stream");
   expect_error(server.post("/v1/completions", with(body, {{"n", 21}}).dump()), 400, "prompt",
                nullptr, "4096 choices in one request, found 200 prompts times n = 21; send fewer");
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
+}
+
+int32_t longest_token(const Tokenizer& tokenizer) {
+  int32_t longest = 0;
+  for (int32_t id = 0; id < 3072; ++id) {
+    if (tokenizer.token_text(id).size() > tokenizer.token_text(longest).size()) longest = id;
+  }
+  return longest;
 }
 
 TEST(OpenAiLogprobsTest, MoreLogprobsThanAnAnswerHoldsAreRefusedBeforeComputation) {
@@ -232,6 +242,20 @@ TEST(OpenAiLogprobsTest, LogprobsThatChoicesRepeatAreBounded) {
                "must repeat at most 67108864 bytes of prompts");
   EXPECT_EQ(server.engine().stats().completion_tokens, 0);
   EXPECT_EQ(server.post("/v1/completions", with(scored, {{"n", 2}}).dump()).status, 200);
+}
+
+// A chat repeats a token's text and lists its bytes in each of its log-probabilities.
+TEST(OpenAiLogprobsTest, TheBytesOfLogprobsAreBounded) {
+  ApiServer server;
+  const Tokenizer& tokenizer = *server.model().tokenizer();
+  const std::vector<Logprob> token(128, {.id = longest_token(tokenizer), .logprob = -1.5F});
+  WholeAnswer answer({.endpoint = kChat, .logprobs = true, .tokenizer = &tokenizer}, 1, 1);
+  answer.add({.token_ids = {1}, .logprobs = {token}, .finish_reason = FinishReason::kLength}, 0);
+  EXPECT_GT(answer.score_bytes(), std::ssize(answer.text()) / 2);
+  EXPECT_LT(answer.score_bytes(), std::ssize(answer.text()) * 2);
+  EXPECT_TRUE(ScoreCount::check(1000, 96 << 20).ok());
+  EXPECT_THAT(ScoreCount::check(1000, (96 << 20) + 1).message(),
+              ::testing::HasSubstr("must be at most 100663296 bytes"));
 }
 
 TEST(OpenAiLogprobsTest, AnAnswerWithoutMaxTokensFailsAtTheMaxNumberOfLogprobs) {

@@ -145,6 +145,29 @@ TEST(OpenAiEndsTest, ADeadlineThatPassesBeforeTheBodyIsReadIs408AtOnce) {
   held.unlock();
 }
 
+// The client's other tasks fill its share of the pool while its answer is computed.
+TEST(OpenAiEndsTest, ALargeAnswerThatThePoolRefusesIs429) {
+  for (const bool is_large : {false, true}) {
+    Mutex held;  // While it is held, all threads of the pool are busy.
+    ApiServer server;
+    StepGate gate(server.cluster());
+    const OrderedJson more = {{"n", 2}, {"max_tokens", 100}, {"logprobs", 20}};
+    const OrderedJson body = with(kStory, is_large ? more : OrderedJson::object());
+    const auto exchange = server.send("POST", "/v1/completions", body.dump());
+    EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
+    held.lock();
+    while (server.pool().submit(exchange->client(), 0, [&] { const MutexLock lock(&held); }).ok()) {
+    }
+    gate.open();
+    if (is_large) {
+      expect_error(exchange->wait(), 429, nullptr, "rate_limit_exceeded", "");
+    } else {
+      EXPECT_EQ(exchange->wait().status, 200);
+    }
+    held.unlock();
+  }
+}
+
 TEST(OpenAiEndsTest, ADeadlineThatPassesWithinAStreamIsItsLastEvent) {
   ApiServer server;
   std::atomic<int> steps = 0;

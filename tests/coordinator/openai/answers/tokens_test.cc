@@ -98,7 +98,7 @@ TEST_F(TokensTest, TheTokensOfACompletionJoinedAreItsText) {
     for (const OrderedJson& chunk : chunks(body)) {
       for (const OrderedJson& part : chunk["choices"]) {
         if (part["index"] == 0 && !part["logprobs"].is_null()) {
-          append_logprobs(part["logprobs"], &streamed);
+          append_lists(part["logprobs"], &streamed);
         }
       }
     }
