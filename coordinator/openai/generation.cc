@@ -235,12 +235,18 @@ absl::StatusOr<EngineRequest> Generation::to_engine(const ApiRequest& request, s
   one.traceparent = traceparent_of(exchange_->request());
   one.deadline_ms = deadline_ms_;
   facts_.prompt_tokens.push_back(std::ssize(one.prompt_ids));
-  if (prompt == 0) one.answer_bytes = bytes_of(facts_);
-  if (request.token_ids) facts_.prompt_ids.push_back(one.prompt_ids);
+  if (prompt == 0) one.answer_bytes = bytes_of(facts_);  // They have no prompt's ids or echo yet.
+  if (request.token_ids) {
+    facts_.prompt_ids.push_back(one.prompt_ids);
+    one.answer_bytes += std::ssize(one.prompt_ids) * static_cast<int64_t>(sizeof(int32_t));
+  }
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) return one;
   if (!request.skips_special) one.shown_special_ids = context_->special_ids;
-  if (request.echo) facts_.echo.push_back(echo_of(request, prompt, one.prompt_ids, *tokenizer));
+  if (request.echo) {
+    facts_.echo.push_back(echo_of(request, prompt, one.prompt_ids, *tokenizer));
+    one.answer_bytes += std::ssize(facts_.echo.back());
+  }
   if (request.parses_tools) {
     RETURN_IF_ERROR(with_param(context_->formats.check_tools(), "tools"));
   }

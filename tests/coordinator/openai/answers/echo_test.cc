@@ -218,6 +218,20 @@ int32_t longest_token(const Tokenizer& tokenizer) {
   return longest;
 }
 
+// One of eight prompts runs. The others wait, with their ids of 2 KB and, maybe, with their texts.
+TEST(OpenAiEchoTest, TheEchoOfAWaitingRequestCountsInItsBytes) {
+  EngineOptions options;
+  options.max_running = 1;
+  options.max_waiting.bytes = 40 << 10;
+  ApiServer server(options);
+  const std::vector<int> prompt(512, longest_token(*server.model().tokenizer()));
+  const OrderedJson body =
+      with(kStory, {{"prompt", std::vector(8, prompt)}, {"max_tokens", 1}, {"stream", true}});
+  EXPECT_EQ(server.post("/v1/completions", body.dump()).status, 200);
+  expect_error(server.post("/v1/completions", with(body, {{"echo", true}}).dump()), 429, nullptr,
+               "rate_limit_exceeded", "bytes");
+}
+
 TEST(OpenAiLogprobsTest, MoreLogprobsThanAnAnswerHoldsAreRefusedBeforeComputation) {
   ApiServer server;
   const OrderedJson many = {{"n", 128}, {"max_tokens", 400}, {"logprobs", true}};
