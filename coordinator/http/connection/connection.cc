@@ -8,6 +8,7 @@
 
 #include "base/sockets/address.h"
 #include "base/system/out_of_memory.h"
+#include "coordinator/http/connection/write_turn.h"
 #include "coordinator/http/response_writer.h"
 
 namespace lockstep::http {
@@ -278,7 +279,7 @@ void Connection::abandon() {
 }
 
 void Connection::pump() {
-  for (int round = 0; round < kRounds; ++round) {
+  for (WriteTurn turn(kRounds); turn.goes_on();) {
     if (mode_ != Mode::kStreaming || write_armed_) return;
     const size_t before = out_.size();
     append_piece();

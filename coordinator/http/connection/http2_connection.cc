@@ -13,6 +13,7 @@
 #include "base/system/clock.h"
 #include "base/system/out_of_memory.h"
 #include "base/tls/tls.h"
+#include "coordinator/http/connection/write_turn.h"
 
 namespace lockstep::http {
 namespace {
@@ -369,7 +370,7 @@ bool Http2Connection::fill() {
 
 void Http2Connection::flush() {
   if (is_closed_ || write_armed_ || (channel_.is_tls() && channel_.is_handshaking())) return;
-  for (int round = 0; round < kWriteRounds; ++round) {
+  for (WriteTurn turn(kWriteRounds); turn.goes_on();) {
     if (sent_ == out_.size()) {
       bool goes_on = false;
       if (!within_memory([&] { return goes_on = fill(), absl::OkStatus(); }).ok() || !goes_on) {
