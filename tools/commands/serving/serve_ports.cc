@@ -158,6 +158,8 @@ std::vector<Flag> PortFlags::flags() {
        "Origins whose web pages may send HTTP requests and read the answers (CORS): "
        "https://chat.example.com, or * for all",
        FlagValues{.has_commas = true}},
+      {"--no-page", &no_page,
+       "Do not serve the page to chat and to watch the workers: its paths answer 404"},
       {"--tool-parser", &openai.tool_parser,
        "The format in which the model writes tool calls: auto (by the chat template), none, or a "
        "format of "
@@ -238,7 +240,8 @@ absl::Status ServedPorts::start_http(const ServedModel& served, const Observed& 
                                      const PortFlags& flags, int64_t max_connections) {
   ASSIGN_OR_RETURN(api_, openai::Api::create(served, pool_.get(), flags.openai));
   std::vector<std::string> open = {"/health", "/livez", "/ping", "/readyz"};
-  std::vector<http::Route> routes = page_routes();
+  std::vector<http::Route> routes;
+  if (!flags.no_page) routes = page_routes();
   for (const http::Route& route : routes) open.push_back(route.path);
   for (std::vector<http::Route>& more : std::array{
            http::health_routes(served), routes_of_metrics(served, observed), api_->routes()}) {

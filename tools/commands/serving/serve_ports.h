@@ -42,6 +42,7 @@ struct PortFlags {
   std::string api_keys;               // A file; "": any client may call.
   int lowest_priority = 0;            // The min priority of requests if there are no keys.
   http::BrowserRules browsers;
+  bool no_page = false;  // No page at the HTTP port.
   openai::ApiOptions openai;
 
   std::vector<Flag> flags();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/system/descriptors.h"
+#include "coordinator/page/page.h"
 #include "tests/support/network/http_client.h"
 #include "tests/support/processes/server.h"
 
@@ -27,6 +28,50 @@ TEST(HttpPortTest, ProbesAreAnswered) {
   EXPECT_EQ(json_of(client.get("/version")).at("version"), server.model().version());
   EXPECT_EQ(client.get("/nothing").status, 404);
   EXPECT_EQ(client.post("/health", "{}").headers.at("allow"), "GET, HEAD, OPTIONS");
+}
+
+TEST(HttpPortTest, ThePageNeedsNoKey) {
+  const TemporaryFolder folder;
+  const Server server({"--api-keys", folder.write("keys", "a sk-0123456789abcdef\n")});
+  HttpClient client(server.http_address());
+  for (const PageFile& file : page_files()) {
+    const HttpAnswer answer = client.get(std::string(file.path));
+    EXPECT_EQ(answer.status, 200) << file.path;
+    EXPECT_EQ(answer.body, file.bytes) << file.path;
+  }
+  EXPECT_EQ(client.get("/nothing").status, 401);
+}
+
+// The page's paths are like any unknown path: each method gets 404.
+TEST(HttpPortTest, WithNoPageOnlyThePageIsMissing) {
+  Server server({"--admin", "127.0.0.1:0"}, {.environment = {{"LOCKSTEP_NO_PAGE", "true"}}});
+  HttpClient client(server.http_address());
+  for (const PageFile& file : page_files()) {
+    const std::string path(file.path);
+    const HttpAnswer answer = client.get(path);
+    EXPECT_EQ(answer.status, 404) << path;
+    EXPECT_EQ(json_of(answer).at("error").at("message"), "there is no path " + path);
+    EXPECT_EQ(client.post(path, "{}").status, 404) << path;
+  }
+  for (const char* path : {"/v1/models", "/readyz", "/metrics", "/cluster"}) {
+    EXPECT_EQ(client.get(path).status, 200) << path;
+  }
+  const HttpAnswer answer =
+      client.post("/v1/completions", R"({"prompt": "Once", "max_tokens": 1})");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(HttpClient(server.admin_address()).get("/workers").status, 200);
+}
+
+TEST(HttpPortTest, WithNoPageItsPathsNeedAKeyAsUnknownPathsDo) {
+  const TemporaryFolder folder;
+  const Server server({"--no-page", "--api-keys", folder.write("keys", "a sk-0123456789abcdef\n")});
+  HttpClient client(server.http_address());
+  for (const PageFile& file : page_files()) {
+    const std::string path(file.path);
+    EXPECT_EQ(client.get(path).status, 401) << path;
+    client.send(http_request("GET", path, "Authorization: Bearer sk-0123456789abcdef\r\n"));
+    EXPECT_EQ(client.read().status, 404) << path;
+  }
 }
 
 TEST(HttpPortTest, AServerWithoutAGroupIsAliveButNotReady) {
