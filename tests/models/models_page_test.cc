@@ -23,12 +23,13 @@ namespace {
 
 constexpr char kHead[] = R"(# Models
 
-This page lists the models that run, by the name in `architectures` of config.json, with the small
-reference models (goldens) that the tests compare with. In float32 the logits of a prompt agree with
-the reference's within 2e-4 of the largest logit, and the greedy tokens are the same. That holds on
-1, 2, 3 and 5 workers (if there are that many heads) and for both strategies. The reference is
-Hugging Face transformers or the published code. An architecture without a golden has the maths and
-the tensor names of one with a golden; only its config.json is tested.
+This page lists the models that run, by their name in the key `architectures` of config.json. Next
+to each name are the goldens of that architecture: small reference models with which tests compare
+Lockstep's results. In float32 the logits of a prompt agree with the reference's within 2e-4 of the
+largest logit, and the greedy tokens are the same. That holds on 1, 2, 3 and 5 workers (if there are
+that many heads) and for both strategies. The reference is Hugging Face transformers or the
+published code. An architecture without a golden has the maths and the tensor names of one with a
+golden; only its config.json is tested.
 
 A test writes this page: `LOCKSTEP_REWRITE=1 build/cpu/tests/models_test`.
 

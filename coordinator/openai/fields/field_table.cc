@@ -98,8 +98,8 @@ constexpr Field kFields[] = {
      "Needs `stream` and one prompt; the answer continues without its client, see "
      "[Streams](#streams-that-resume)"},
     {"stream_options", kAll, "", stream_options,
-     "`include_usage`, and with it `continuous_usage_stats`: usage so far in every chunk. It has "
-     "no effect for responses"},
+     "`include_usage`, and with it `continuous_usage_stats`: usage so far in every chunk. "
+     "Ignored for responses"},
     {"logprobs", kBoth, "logprobs", logprobs,
      "Completions: a number of tokens; chat: true or false"},
     {"include", kResponses, "", include, "`message.output_text.logprobs`; others are ignored"},
