@@ -78,7 +78,7 @@ inline std::vector<Flag> WorkerProcessOptions::shared_flags() {
        "deleted (default: 50 GB)",
        FlagValues{.is_size = true}},
       {"--log-level", &log_level,
-       "debug (a worker prints the time of each kernel when it ends), info, warning or error",
+       "debug (when a worker ends, it prints the time of each kernel), info, warning or error",
        FlagValues{.form = "debug|info|warning|error"}},
   };
 }

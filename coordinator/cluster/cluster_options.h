@@ -74,12 +74,12 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
        "A lost worker has this time in ms to return; after that the others continue without it",
        FlagValues{.min = 0, .max = 1e9}},
       {"--min-workers", &min_workers,
-       "The min number of workers of a group that continues after a loss; if fewer are left, "
+       "After a loss, a group continues with this number of workers or more; if fewer are left, "
        "requests wait",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
-       "A group with lost ranks takes in a new worker when no request runs, or this time in "
-       "seconds after the worker joined",
+       "A group with lost ranks takes in a new worker as soon as no request runs; while requests "
+       "run, this time in seconds after the worker joined",
        FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
       {"--speeds", &speeds,
        "Relative speeds of the workers, by rank, e.g. 8,8,4: speed 8 gets twice the part of speed "

@@ -15,9 +15,9 @@ std::shared_ptr<Command> add_completion(CLI::App& parent) {
   auto shell = std::make_shared<std::string>();
   command->app = parent.add_subcommand(
       "completion",
-      "Prints a script for a shell, which completes commands, flags, values of flags and file "
-      "names; or the manual page.\n\n  source <(lockstep completion bash)");
-  add_flags(*command->app, {{"SHELL", shell.get(), "A shell, or man: the manual page, for roff",
+      "Prints a script for a shell, or the manual page. With the script, the shell completes "
+      "commands, flags, values of flags and file names.\n\n  source <(lockstep completion bash)");
+  add_flags(*command->app, {{"SHELL", shell.get(), "A shell; or man, for the manual page in roff",
                              FlagValues{.words = {"bash", "zsh", "fish", "man"}}}});
   command->app->get_option("SHELL")->required();
   command->run = [shell, &parent](Interrupt&) {

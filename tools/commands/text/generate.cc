@@ -241,14 +241,14 @@ std::shared_ptr<Command> add_generate(CLI::App& parent) {
   add_flags(app, {{"--prompt", &flags->prompt, "The text to continue"},
                   {"--prompt-ids", &flags->prompt_ids, "Token ids, in place of --prompt: 1,2,3"},
                   {"--prompt-embeds", &flags->prompt_embeds,
-                   "A .npy file of float32 [rows, hidden size]: one embedding, for instance of a "
-                   "part of an image, for each -1 in --prompt-ids, in order",
+                   "A .npy file of float32 [rows, hidden size]. A row is an embedding, for "
+                   "instance of a part of an image; each -1 in --prompt-ids takes the next row",
                    FlagValues{.form = "FILE"}},
                   {"--input", &flags->input,
-                   "A file of requests, or - for standard input, with one JSON object per line, "
-                   "which has fields of GenerateRequest. All requests run together. Each gets one "
-                   "line of output, in the order of the input: an answer, or {\"error\": ...}. The "
-                   "other flags give the defaults for all requests",
+                   "A file of requests, or - for standard input. Each line is a JSON object with "
+                   "fields of GenerateRequest. All requests run together. Each gets one line of "
+                   "output, in the order of the input: an answer, or {\"error\": ...}. The other "
+                   "flags give the defaults for all requests",
                    FlagValues{.form = "FILE|-"}}});
   flags->prompt_option = app.get_option("--prompt");
   flags->prompt_ids_option = app.get_option("--prompt-ids");

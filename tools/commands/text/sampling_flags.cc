@@ -30,7 +30,7 @@ void add_sampling_flags(CLI::App& app, v1::GenerateRequest& request) {
                      {"--max-tokens", set(&Request::set_max_tokens),
                       "Max tokens to generate (default: that of generation_config.json, else 128)"},
                      {"--min-tokens", set(&Request::set_min_tokens),
-                      "Min tokens to generate: the text does not end before"},
+                      "Min tokens to generate: no end token or stop string ends the text earlier"},
                      {"--temperature", set(&Request::set_temperature),
                       "Temperature of the distribution that tokens are drawn from; 0: always the "
                       "best token (default: that of generation_config.json, else 1)"},
