@@ -107,9 +107,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Stream>>> QueueShares::join(
   return displaced;
 }
 
-// Removes a request of the network that has most, and in that network of the client that has most.
-// The new request already counts for its own network and client. So if no other network or client
-// has more, its own network or client loses a request.
+// Removes one request: it is taken from the network that has most, and there from the client that
+// has most. The new request already counts for its own network and client. So if no other network
+// or client has more, its own network or client loses a request.
 std::shared_ptr<Stream> QueueShares::displace(const Bound& bound, const Names& names,
                                               int64_t more) {
   const Share* share = &root_;

@@ -82,10 +82,10 @@ class QueueShares {
   static void rank(Share* share, bool ranked);
   static void change(Share* client, const QueueLoad& more, const QueueLoad& less);
   absl::Status check_bounds(const Names& names, const QueueLoad& load);
-  // Whether others can give up `room` for a new request that adds `more`, which counts already for
-  // the request's own network and client. Another network can give the amount by which it exceeds
-  // the request's network. In the request's network, another client can give the amount by which
-  // it exceeds the request's client.
+  // Whether others can give up `room` for a new request. The request adds `more`, which already
+  // counts for its own network and client. Another network can give the amount by which it exceeds
+  // the request's network. In the request's network, another client can give the amount by which it
+  // exceeds the request's client.
   bool can_give(const Bound& bound, const Names& names, int64_t more, int64_t room) const;
   // Removes one request. Null: its stream no longer exists.
   std::shared_ptr<Stream> displace(const Bound& bound, const Names& names, int64_t more);

@@ -27,7 +27,7 @@ enum class Measure {
 };
 
 // The maxima of all messages of a chat together: while a prompt is rendered, each call takes about
-// 600 bytes, also if it was sent in five.
+// 600 bytes of memory, even if the client sent it in only five bytes.
 constexpr int64_t kMaxToolCalls = 1 << 14;
 constexpr int64_t kMaxContentParts = 1 << 15;
 

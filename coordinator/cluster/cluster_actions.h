@@ -47,9 +47,9 @@ struct GroupFormed {
 
 // Follows each GroupFormed, unless the owner ended that epoch. kUnavailable: a rank was lost, and
 // the message names it; or a rank reported a failure, and the message describes it.
-// kDeadlineExceeded: a rank became silent, so its work is not the cause. kAborted: nothing is
-// wrong, and the next group will be larger. kCancelled: the cluster was shut down. The next group
-// is formed after want_group() is called.
+// kDeadlineExceeded: a rank became silent; no work is the cause, because heartbeats do not wait for
+// work. kAborted: nothing is wrong, and the next group will be larger. kCancelled: the cluster was
+// shut down. The next group is formed after want_group() is called.
 struct GroupLost {
   absl::Status why;
 };

@@ -80,7 +80,7 @@ class ClusterCore {
   enum class LossKind {
     kClosed,   // The worker's stream is closed already.
     kCut,      // The stream is cancelled, and the process killed if this coordinator started it.
-    kSilent,   // Like kCut, but the worker was silent, so no step can be the cause.
+    kSilent,   // Like kCut, for silence. No step is the cause: steps do not delay heartbeats.
     kLeft,     // The worker sent Goodbye.
     kRefused,  // The reason is sent to the worker before the stream ends.
   };
@@ -97,7 +97,7 @@ class ClusterCore {
   void look_for_stuck(int64_t now);
   void run_local_workers(int64_t now);
 
-  // From enough workers to a group and back, in forming.cc.
+  // How a group forms and ends, in forming.cc.
   void try_form(int64_t now);
   void refuse_incompatible(int64_t now);
   void try_grow(int64_t now);

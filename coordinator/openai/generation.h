@@ -79,7 +79,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   const Endpoint endpoint_;
   ApiContext* const context_;
-  // For the notifier's thread after the answer: the server may end then, and the context with it.
+  // The notifier's thread uses it after the answer. By then the server may have ended, and
+  // `context_` with it.
   Engine* const engine_;
   const std::shared_ptr<http::Exchange> exchange_;
   int64_t deadline_ms_ = 0;  // By the steady clock; 0: none.

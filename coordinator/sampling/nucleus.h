@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the tokens that top_k, top_p and min_p keep without sorting the vocabulary: by selection
-// (Hoare's quickselect), in time linear in the tokens.
+// Finds the tokens that top_k, top_p and min_p keep. It does not sort the vocabulary: selection
+// (Hoare's quickselect) takes time linear in the number of tokens.
 #pragma once
 
 #include <cstddef>

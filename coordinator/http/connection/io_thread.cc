@@ -14,8 +14,8 @@ namespace lockstep::http {
 namespace {
 
 constexpr size_t kScratchBytes = 64 << 10;
-// close_one() looks at this many connections. If a network has half of all, a sample without it has
-// a probability of 2^-32.
+// close_one() looks at this many connections. If a network has half of all connections, the
+// probability is 2^-32 that it has none among these.
 constexpr int kCloseSamples = 32;
 
 // Deadlines are checked every 5 to 250 ms: they are met within a quarter of the shortest limit.

@@ -95,8 +95,8 @@ class IoThread {
   // Any thread. Owns the descriptor, which ServerState::connections already counts.
   void adopt(int descriptor, std::string network);
   void drain();
-  // Closes a connection of the network with the most connections that may be closed. Chooses it at
-  // random, so that no client can choose it.
+  // Closes one of the connections that may be closed: one of the network that has the most of them.
+  // It is drawn at random, so that no client can determine which one.
   void close_one();
 
   // For its own thread.

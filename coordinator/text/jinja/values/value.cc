@@ -37,7 +37,7 @@ size_t KeyHash::operator()(const Value& key) const {
   return hash;
 }
 
-// All values that are no number are one key: their hashes are the same.
+// All NaNs are one key: their hashes are the same.
 bool KeyEqual::operator()(const Value& a, const Value& b) const {
   const auto is_nan = [](const Value& value) {
     const double* number = value.get_if<double>();
