@@ -72,8 +72,8 @@ Value rotated_attention(Graph& graph, const Attention& attention, Qkv qkv, int l
                         const std::string& out);
 // The result refers to the slopes of `attention`, which must outlive the result.
 AttentionAttrs attention_attrs(const Attention& attention, int layer);
-// A part of a matrix that consists of `count` runs of `run` rows. The part has `size` rows of each
-// run, from the run's row `begin` on.
+// A part of a matrix. The matrix consists of `count` runs of `run` rows; the part has `size` rows
+// of each run, from the run's row `begin` on.
 FusedPart rows_of_runs(const char* name, int64_t count, int64_t run, int64_t begin, int64_t size);
 
 // x^-0.5, for the scale of scores.

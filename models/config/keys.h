@@ -66,7 +66,8 @@ class Keys {
   // The value as it is; null if the key is missing.
   const Json& json(std::string_view key);
   bool has(std::string_view key) { return !json(key).is_null(); }
-  // Whether the file does not even have a null for the key, and there is no default.
+  // True if the file does not have the key and there is no default. A key with the value null
+  // counts as in the file.
   bool is_missing(std::string_view key);
 
   // --- Statements. `keys` are separated by blanks.

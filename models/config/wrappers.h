@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multimodal checkpoints: the part of config.json for the text model, the only part that runs.
-// Other towers, projectors and their tensors are not read.
+// Multimodal checkpoints: finds the part of config.json that describes the text model. Only the
+// text model runs. Towers for images and sound, projectors and their tensors are not read.
 #pragma once
 
 #include <string>

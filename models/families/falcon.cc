@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Falcon 7B (one KV head; one norm for both attention and MLP), 40B and 180B (grouped heads, one
-// norm each), 11B (grouped heads, one norm); and models with ALiBi.
+// Falcon 7B (one KV head; one norm for both attention and MLP), 40B and 180B (grouped heads; one
+// norm for attention, one for the MLP), 11B (grouped heads; one norm for both); and models with
+// ALiBi.
 #include "models/blocks/llama.h"
 #include "models/families/families.h"
 

@@ -214,7 +214,7 @@ absl::Status check_weight_type(const program::Weight& weight) {
     return fail("matrices", "0 to 1024 and of equal rows (of a bias: columns)", weight.matrices());
   }
   if (weight.paired() && (all % 2 != 0 || weight.matrices() > 1)) {
-    return fail("rows", "pairs of one matrix where they are paired (of a bias: columns)", all);
+    return fail("rows", "pairs of one matrix, as the weight is paired (of a bias: columns)", all);
   }
   if (const auto kind = quantized(weight); kind && kind->group == 0 && weight.cols() > kMaxCodes) {
     return fail("cols", "0 to 131072 where a row has one scale", weight.cols());
