@@ -12,7 +12,7 @@ struct alignas(64) Progress {
   // Bytes read, packed and written since the epoch was assigned; work without bytes, for instance
   // the trial of a kernel, counts as 1. Any number of threads add to it.
   std::atomic<uint64_t> load{0};
-  // Bytes of weights loaded from their source until now, and in all; for users.
+  // Bytes of weights: loaded from their source so far, and in total. For users.
   std::atomic<int64_t> bytes_loaded{0};
   std::atomic<int64_t> bytes_to_load{0};
   // Instructions completed since the epoch's first step. Ranks that are at the same instruction of
