@@ -195,8 +195,8 @@ std::string unread_tensors(const Checkpoint& checkpoint, const Graph& graph) {
   }
   if (unread.empty()) return "";
   return fmt::format(
-      "{} in the checkpoint's layers or next to tensors that are read {} not read: {}; does "
-      "config.json belong to these weights?",
+      "{} {} not read: {}; all tensors in layers, and next to tensors that are read, should be "
+      "read: does config.json belong to these weights?",
       count_of(std::ssize(unread), "tensor"), unread.size() == 1 ? "is" : "are",
       first_names(unread));
 }

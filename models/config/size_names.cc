@@ -119,7 +119,7 @@ absl::Status check_ignored_size(std::string_view key, const Json& value, const J
   const std::string_view size = missing_size(meanings, json, read);
   if (size.empty()) return absl::OkStatus();
   return invalid_argument(
-      "--ignore-config {0}: it may be {1}, which the config lacks and whose default may be "
+      "--ignore-config {0}: it may be {1}, which the config lacks, and the default of {1} may be "
       "wrong: write {1} into config.json",
       printable(key), size);
 }

@@ -47,7 +47,8 @@ class Graph {
              bool unit_rows = false);
   // The linear that computes the experts' scores, in float32.
   Value router(Value x, const std::string& name, int64_t experts, bool bias = false);
-  // `bias`: a vector added to scores only for the choice; "": none. Groups or scale 0 mean 1.
+  // `bias`: a vector added to scores only for the choice; "": none. In `attrs`, 0 for groups or
+  // scale means 1.
   Routes route(Value scores, RouteAttrs attrs, const std::string& bias = "");
   // x: the tokens' rows, or rows of routes. The result has one row per route.
   Value expert_linear(Value x, const Routes& routes, const Experts& experts, AxisSize out,

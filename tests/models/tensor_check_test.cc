@@ -102,21 +102,18 @@ TEST_F(TensorCheckTest, AnErrorNamesTheStoredAndTheExpectedShape) {
 
 TEST_F(TensorCheckTest, UnreadTensorsOfTheTextPartAreReportedInOneLine) {
   EXPECT_EQ(unread({}), "");
-  EXPECT_THAT(
-      unread({"model.layers.0.self_attn.q_proj.bias"}),
-      StartsWith("1 tensor in the checkpoint's layers or next to tensors that are read is not "
-                 "read: model.layers.0.self_attn.q_proj.bias; "));
+  EXPECT_THAT(unread({"model.layers.0.self_attn.q_proj.bias"}),
+              StartsWith("1 tensor is not read: model.layers.0.self_attn.q_proj.bias; "));
   EXPECT_THAT(
       unread({"model.layers.0.a", "model.layers.0.b", "model.norm.bias", "lm_head.bias"}),
-      StartsWith("4 tensors in the checkpoint's layers or next to tensors that are read are not "
-                 "read: lm_head.bias, model.layers.0.a, model.layers.0.b and 1 more; "));
+      StartsWith(
+          "4 tensors are not read: lm_head.bias, model.layers.0.a, model.layers.0.b and 1 more; "));
 }
 
 TEST_F(TensorCheckTest, FurtherLayersAreReportedAsUnread) {
   EXPECT_THAT(unread({"model.layers.1.input_layernorm.weight", "model.layers.1.mlp.gate.weight",
                       "model.layers.9.self_attn.k_proj.weight"}),
-              StartsWith("3 tensors in the checkpoint's layers or next to tensors that are read "
-                         "are not read: model.layers.1.input_layernorm.weight, "));
+              StartsWith("3 tensors are not read: model.layers.1.input_layernorm.weight, "));
   for (const char* draft : {"eh_proj.weight", "enorm.weight", "shared_head.norm.weight"}) {
     const std::string layer = "model.layers.1.";
     EXPECT_EQ(unread({layer + draft, layer + "input_layernorm.weight"}), "") << draft;
