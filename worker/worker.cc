@@ -42,8 +42,8 @@ absl::Status check_memory(const Device& device, int64_t weights, int64_t buffers
   }
   if (free_bytes <= 0 || needed <= free_bytes) return absl::OkStatus();
   return resource_exhausted(
-      "weights and buffers of {} need {} of memory{}, {} are free: use a smaller --dtype, "
-      "--quantize, a smaller --prefill-chunk, or a machine with more memory",
+      "weights and buffers of {} need {} of memory{}, {} are free: use a smaller --dtype or "
+      "--prefill-chunk, --quantize, or a machine with more memory",
       ranks_loading > 1 ? fmt::format("the {} ranks here", ranks_loading) : "this rank",
       memory_text(needed), device.is_host() ? "" : " on " + device.name(), memory_text(free_bytes));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who sends what to whom in a group that spans hosts. Ranks of one host share memory, so a rank
 // sends its part only once to each other host. If the sender is number i on its own host, the
-// receiver is number i, modulo the number of ranks there, on the other host.
+// receiver on the other host is number i modulo the number of ranks there.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kEndPoll = std::chrono::milliseconds(20);
 constexpr size_t kParts = 64;  // Runs of memory per system call.
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(20);
-// A peer that is silent for this long sends no more.
+// After all goodbyes were sent, reading ends when no byte has arrived for this long.
 constexpr auto kGoodbyeQuiet = std::chrono::milliseconds(2);
 
 }  // namespace
