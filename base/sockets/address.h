@@ -35,8 +35,9 @@ std::string local_address(int socket);
 std::string peer_address(int socket);
 // Whether this end is reachable from this machine only: a loopback address or a Unix socket.
 bool is_on_loopback(int socket);
-// The part of an address that identifies one user: "10.0.0.2" of "10.0.0.2:40123"; of IPv6 the 64
-// bits of a network, "fd00::". Any other text (a name, a Unix socket) is returned unchanged.
+// The part of an address that identifies one user: "10.0.0.2" of "10.0.0.2:40123"; for IPv6 the
+// first 64 bits, which name a network: "fd00::". Any other text (a name, a Unix socket) is returned
+// unchanged.
 std::string network_of(const std::string& address);
 
 }  // namespace lockstep

@@ -19,10 +19,9 @@ namespace lockstep {
 
 // An engine observer; thread-safe.
 //
-// A request waits for all requests of better priorities. Within a priority, the queue starts
-// requests of all clients alternately (scheduler/fair_queue.h). If N requests of a client wait, the
-// last of them waits for at most N requests of each other client. So a client that sends much does
-// not make others wait longer.
+// A request waits for all requests of better priorities. Within a priority, clients take turns
+// (scheduler/fair_queue.h): if N requests of a client wait, the last of them waits for at most N
+// requests of each other client. So a client that sends much does not make others wait longer.
 class QueueTimes final : public EngineObserver {
  public:
   explicit QueueTimes(int64_t max_wait_ms) : max_wait_ms_(max_wait_ms) {}

@@ -60,7 +60,7 @@ struct GroupInfo {
   // In rank order; null if unknown.
   std::shared_ptr<const std::vector<RankInfo>> members;
 
-  // Max rows of a prompt's prefix (PrefixRule), in one step with a row of every other sequence.
+  // Max rows of a prompt's prefix (PrefixRule): a step has them and a row of every other sequence.
   int64_t max_prefix_rows() const { return std::max<int64_t>(max_rows - max_sequences + 1, 1); }
   // Max positions of one sequence: limited by the model and the KV pages.
   int64_t servable_context() const { return std::min(max_context, pages * page_tokens); }

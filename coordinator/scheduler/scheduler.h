@@ -67,7 +67,7 @@ class Scheduler {
   explicit Scheduler(const SchedulerLimits& limits);
 
   // Queues a request's choices, new or withdrawn. If they can share pages or the prompt is scored,
-  // all but the first wait until the first has computed the prompt. Then they use its pages.
+  // all but the first wait until the first has computed the prompt, and then share what they can.
   void add(std::span<Sequence* const> choices);
   // The sequence finished or was cancelled: its pages are available at once. When choices are
   // removed together, the first one must be removed first.

@@ -11,7 +11,7 @@ namespace lockstep {
 inline constexpr int64_t kQuickDeathMs = 2'000;  // A shorter life counts as a quick death.
 inline constexpr int64_t kMaxRestartMs = 5'000;  // The longest wait before a start.
 inline constexpr int64_t kLeaveMs = 1'000;       // A worker's time to exit after its stream ended.
-// This many quick deaths of a worker in a row, before the first group is formed, end all attempts.
+// Before the first group is formed, this many quick deaths of one worker in a row end all attempts.
 inline constexpr int kFatalQuickDeaths = 5;
 
 // One thread at a time; `now` is ClusterCore's.
