@@ -34,10 +34,10 @@ struct Limits {
   int64_t all_answer_bytes = 256 << 20;      // For answers and pieces above 64 KiB, until sent.
   size_t pipelined_bytes = 64 << 10;         // HTTP/1.1: read ahead while a request is answered.
   uint32_t max_streams = 256;                // HTTP/2: requests of one connection at once.
-  std::chrono::milliseconds header{10'000};  // From a head's first byte; at first, from accept.
+  std::chrono::milliseconds header{10'000};  // From a head's first byte; first head: from accept.
   std::chrono::milliseconds body{30'000};    // From the end of the head; HTTP/2: from its start.
   std::chrono::milliseconds idle{75'000};    // Between requests.
-  std::chrono::milliseconds write{15'000};   // Without progress in sending, also of one stream.
+  std::chrono::milliseconds write{15'000};   // Without progress in sending all, or one stream.
   std::chrono::milliseconds linger{2'000};   // HTTP/1.1: for the client to read a last answer.
   // HTTP/1.1: for the next request of an idle client while the server drains. If its connection
   // closed at once, a client that is just sending would not know whether its request was taken.

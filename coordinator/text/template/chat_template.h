@@ -34,8 +34,8 @@ struct TemplateInput {
 // Immutable after loading: any thread may render it.
 class ChatTemplate {
  public:
-  // Loads the template for a model's folder. If `chosen` is not empty, it is that of load_chosen().
-  // Else the first of these places that has a template gives it: the .jinja files
+  // Loads the template for a model's folder. If `chosen` is not empty, load_chosen() loads it. Else
+  // the template is in the first of these places that has one: the .jinja files
   // (chat_template.jinja and additional_chat_templates/*.jinja), chat_template.json,
   // tokenizer_config.json. token_files.h reads the special tokens. Errors name the file, but never
   // its folder: clients read these errors.

@@ -54,7 +54,7 @@ struct TemplateTraits {
   bool later_instruction_replaces = false;  // A later instruction hides earlier ones.
   bool instructions_need_question = false;  // Shown only if the last message is a user's.
   Fate other_roles = Fate::kShown;          // For a role that the template does not name.
-  TextSet<std::string> names;               // All quoted words; includes the roles that it names.
+  TextSet<std::string> names;               // All quoted words, also the roles that it names.
 
   Fate tools = Fate::kShown;
   std::string_view tools_variable = "tools";  // SmolLM3 reads them as "xml_tools".

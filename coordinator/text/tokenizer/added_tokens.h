@@ -33,10 +33,10 @@ struct Segment {
 class AddedTokens {
  public:
   // Refuses a token of `spec` whose text or id contradicts the model's vocabulary or another added
-  // token. A declared token that is not in `spec` gets its id in the vocabulary, else its stated id
-  // if that is free, else the next id after all others. If another added token has its stated id,
-  // it is dropped, unless it `replaces`. Hugging Face tokenizers do the same, but also close gaps
-  // between ids.
+  // token. A declared token that is not in `spec` is dropped if another added token has its stated
+  // id, unless it `replaces`. Otherwise it gets its id in the model's vocabulary; without one, its
+  // stated id if that is free, else the next id after all others. Hugging Face tokenizers do the
+  // same, but also close gaps between ids.
   static absl::StatusOr<AddedTokens> from_json(const Json& spec,
                                                std::span<const DeclaredToken> declared,
                                                const Vocabulary& vocabulary,
