@@ -32,8 +32,8 @@ class Regroup {
   // A group of these `links` cannot be compiled, or one of its ranks could not load. If the group
   // had the number of ranks of begin_growth(), the same workers are not tried again for regrow_ms.
   // If it had another number of ranks below the full one, they are not tried again for regrow_ms or
-  // 6 s, whichever is longer. But if the reason was that memory is too small for this other number,
-  // no group of as many ranks or fewer is tried in this time, unless a worker joins.
+  // 6 s, whichever is longer. But if too little memory was the reason, no group of as many ranks or
+  // fewer is tried in this time, unless a worker joins.
   void failed(int64_t now, const std::vector<LinkId>& links, absl::StatusCode code);
   void formed(int64_t now, int ranks);
   // The formed group is over.

@@ -62,9 +62,9 @@ struct UsageCounts {
 };
 OrderedJson usage_json(const UsageCounts& usage);
 
-// Adds "finish_reason" ("stop", "length", "tool_calls"; null for none), "stop_reason" as in vLLM
-// (the text, or the token if the request named it, else null) and "matched_stop" as in SGLang (the
-// text, or any token that ended the answer).
+// Adds three members. "finish_reason": "stop", "length" or "tool_calls"; null: none. "stop_reason",
+// as in vLLM: the text, or the token if the request named it, else null. "matched_stop", as in
+// SGLang: the text, or any token that ended the answer.
 void add_end(const AnswerFacts& facts, const StreamEvent& event, bool has_calls, OrderedJson* json);
 
 // The id that the model wrote for the call, else nine letters and digits, which Mistral's templates
