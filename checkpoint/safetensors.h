@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a safetensors file. The file begins with a number N (8 bytes, little endian). Then
-// come N bytes of JSON, which are the header, and the tensors' bytes, end to end. A header is not
-// trusted; a header that parses describes the file exactly.
+// come N bytes of JSON, the header. The tensors' bytes follow, end to end. A header is not trusted;
+// a header that parses describes the file exactly.
 #pragma once
 
 #include <cstdint>

@@ -17,10 +17,9 @@ namespace lockstep::http {
 
 struct BrowserRules {
   // Whether the port needs no key, so that any page in a browser on this machine could call it. If
-  // so, requests to a loopback address are checked. The answer is 403 if Host is neither a name of
-  // this machine nor in `hosts`, or if Origin is neither the server's own nor in `origins`.
-  // Requests from other machines are not checked: the names that they use for this machine are
-  // unknown.
+  // so, requests to a loopback address are checked: Host must be a name of this machine or in
+  // `hosts`, and Origin the server's own or in `origins`. Otherwise the answer is 403. Requests
+  // from other machines are not checked: the names that they use for this machine are unknown.
   bool keyless = false;
   bool shares = true;              // Whether the port has --allow-origin, so that errors name it.
   std::vector<std::string> hosts;  // Other valid names in a Host header: "chat.example.com".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logit edits of a sequence: those that follow from its request and that all choices share, and
-// those that follow from one choice's generated tokens, updated token by token.
+// The logit edits of a sequence. Some follow from its request; all choices share them. Others
+// follow from one choice's generated tokens, and are updated token by token.
 #pragma once
 
 #include <cstdint>

@@ -135,8 +135,8 @@ const TextModel* find_text_model(const Json& model_type) {
 }
 
 // Decides whether the head is the embedding, and returns whether the two objects state different
-// values (releases of transformers write a default into the outer object). If they differ, the
-// head is not the embedding, unless the checkpoint has no head.
+// values (releases of transformers write a default into the outer object). If they differ, the head
+// is the embedding only if the checkpoint has no head.
 bool tie_text(const Json& outer, Json& text) {
   const Json tied = outer.value("tie_word_embeddings", Json());
   if (tied.is_null()) return false;

@@ -241,8 +241,8 @@ class Questions {
     return conversation(middle, goes_on_);
   }
 
-  // Rates how arguments of this form are shown. 0: not at all. 1: somehow. 2: as JSON, and neither
-  // as a Python dict, nor as JSON inside a JSON string, nor with a "None" from null content.
+  // Rates how arguments of this form are shown. 0: not at all. 1: somehow. 2: as JSON, without a
+  // Python dict, JSON inside a JSON string, or a "None" from null content.
   int ask_call(bool as_object) {
     const Fate fate = fate_of(conversation({calls({0}, as_object), result(0)}), {kValues[0]});
     traits_.calls = std::min(traits_.calls, fate);
