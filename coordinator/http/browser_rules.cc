@@ -69,13 +69,15 @@ bool is_own(std::string_view origin, std::string_view host) {
 }
 
 // Checks a request without an Origin: browsers send none for an image or a script, but say whose
-// page needs it (https://www.w3.org/TR/fetch-metadata/). A link that the user follows is served.
+// page needs it (https://www.w3.org/TR/fetch-metadata/). A link that the user follows is served,
+// but not what a page loads ahead, or opens by a script.
 std::optional<Refusal> check_site(const Request& request) {
   const std::string_view site = request.header("Sec-Fetch-Site");
   if (site != "cross-site" && site != "same-site") return std::nullopt;
-  const bool follows_link = request.method == "GET" &&
-                            request.header("Sec-Fetch-Mode") == "navigate" &&
-                            request.header("Sec-Fetch-Dest") == "document";  // No frame.
+  const bool follows_link =
+      request.method == "GET" && request.header("Sec-Fetch-Mode") == "navigate" &&
+      request.header("Sec-Fetch-Dest") == "document" &&  // No frame.
+      request.header("Sec-Fetch-User") == "?1" && request.header("Sec-Purpose").empty();
   if (follows_link) return std::nullopt;
   return Refusal{.status = 403,
                  .code = "origin_not_allowed",

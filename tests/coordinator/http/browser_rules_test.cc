@@ -93,16 +93,17 @@ TEST(BrowserRulesTest, PagesOfOtherOriginsAre403AndTheErrorNamesTheFlag) {
   EXPECT_EQ(closed.body.find("--allow-origin"), std::string::npos) << closed.body;
 }
 
+const Headers kClick = {{"Sec-Fetch-User", "?1"}};
+
 // Browsers send no Origin with requests for images, scripts and frames.
 TEST(BrowserRulesTest, OtherSitesCannotEmbedAnswersButMayLinkToThem) {
   const auto send = [](const BrowserRules& rules, const char* site, const char* mode,
-                       const char* destination, const char* method = "GET") {
-    return ask(rules,
-               {{"Host", "localhost"},
-                {"Sec-Fetch-Site", site},
-                {"Sec-Fetch-Mode", mode},
-                {"Sec-Fetch-Dest", destination}},
-               method);
+                       const char* destination, const char* method = "GET", Headers more = kClick) {
+    more.insert(more.end(), {{"Host", "localhost"},
+                             {"Sec-Fetch-Site", site},
+                             {"Sec-Fetch-Mode", mode},
+                             {"Sec-Fetch-Dest", destination}});
+    return ask(rules, more, method);
   };
   for (const char* site : {"cross-site", "same-site"}) {
     const Response refused = send(kLocal, site, "no-cors", "image");
@@ -111,6 +112,9 @@ TEST(BrowserRulesTest, OtherSitesCannotEmbedAnswersButMayLinkToThem) {
     EXPECT_EQ(send(kLocal, site, "navigate", "iframe").status, 403) << site;
     EXPECT_EQ(send(kLocal, site, "navigate", "document", "POST").status, 403) << site;
     EXPECT_EQ(send(kLocal, site, "navigate", "document").status, 200) << site;
+    EXPECT_EQ(send(kLocal, site, "navigate", "document", "GET", {}).status, 403) << "by a script";
+    const Headers ahead = {kClick[0], {"Sec-Purpose", "prefetch;prerender"}};
+    EXPECT_EQ(send(kLocal, site, "navigate", "document", "GET", ahead).status, 403) << site;
     EXPECT_EQ(send({.keyless = true, .origins = {"*"}}, site, "no-cors", "image").status, 200);
     EXPECT_EQ(send({.keyless = false}, site, "no-cors", "image").status, 200) << site;
   }
