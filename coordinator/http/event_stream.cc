@@ -19,7 +19,9 @@ void append_event(std::string_view data, std::optional<uint64_t> id, std::string
   if (id.has_value()) fmt::format_to(std::back_inserter(*bytes), "id: {}\n", *id);
   if (!type.empty()) fmt::format_to(std::back_inserter(*bytes), "event: {}\n", type);
   while (true) {
-    const size_t end = std::min(data.find_first_of("\r\n"), data.size());
+    // Two searches for one byte are faster than one for either of two.
+    const size_t feed = std::min(data.find('\n'), data.size());
+    const size_t end = std::min(data.substr(0, feed).find('\r'), feed);
     *bytes += "data: ";
     *bytes += data.substr(0, end);
     *bytes += '\n';

@@ -19,9 +19,9 @@ constexpr int64_t kMaxScores = 1 << 20;
 // The max bytes of JSON of the log-probabilities in one answer: the texts of tokens may be long.
 constexpr int64_t kMaxScoreBytes = 96 << 20;
 // The max number of log-probabilities in a streamed response. Each of its last four events repeats
-// all log-probabilities, and stays in memory until the client reads it, like the events of other
-// streams.
-constexpr int64_t kMaxResponseScores = 1 << 17;
+// all log-probabilities, is written in one piece, also for each client that resumes the stream, and
+// stays in memory until the client reads it.
+constexpr int64_t kMaxResponseScores = 1 << 15;
 // The max bytes of prompts that one answer repeats. Twice as many are in memory for a moment.
 constexpr int64_t kMaxRepeated = 64 << 20;
 

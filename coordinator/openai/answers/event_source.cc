@@ -28,6 +28,7 @@ void EventSource::catch_up() {
   do {
     leave_out();
   } while (readers_[0].next() < from_ && take(&readers_[0]));
+  if (from_ > 0) first_state_ = make(&first_);
 }
 
 void EventSource::leave_out() {
@@ -54,7 +55,7 @@ absl::Status EventSource::failure() const {
 
 // If events produced no bytes, reads the next ones: after a call that appends nothing, this
 // function is called again only when the log gets a new event.
-http::BodySource::State EventSource::read(std::string* bytes) {
+http::BodySource::State EventSource::make(std::string* bytes) {
   const size_t before = bytes->size();
   for (bool found = true; found && bytes->size() == before;) {
     found = false;
@@ -72,6 +73,14 @@ http::BodySource::State EventSource::read(std::string* bytes) {
   if (!std::ranges::all_of(readers_, &Reader::over)) return State::kMore;
   write_end(bytes);
   return State::kEnd;
+}
+
+http::BodySource::State EventSource::read(std::string* bytes) {
+  const std::optional<State> first = std::exchange(first_state_, std::nullopt);
+  if (!first.has_value()) return make(bytes);
+  const std::string piece = std::exchange(first_, {});
+  *bytes += piece;
+  return *first == State::kMore && piece.empty() ? make(bytes) : *first;
 }
 
 void EventSource::write_end(std::string* bytes) {

@@ -23,8 +23,8 @@ class EventSource final : public http::EventSource {
   EventSource(std::shared_ptr<const AnswerFacts> facts,
               std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);
 
-  // Passes the available events before `from` to the writer, however long that takes. Without this,
-  // the first read() does it.
+  // Passes the available events before `from`, if that is not 0, to the writer and makes the first
+  // piece after them, however long that takes. Without this, the first read() does it.
   void catch_up();
   State read(std::string* bytes) override;
 
@@ -41,6 +41,7 @@ class EventSource final : public http::EventSource {
 
   // Moves the log's new events to `pending`, if that is empty. Returns whether there were any.
   static bool take(Reader* reader);
+  State make(std::string* bytes);
   void leave_out();
   void write(size_t prompt, std::string* bytes);
   void write_end(std::string* bytes);
@@ -51,6 +52,9 @@ class EventSource final : public http::EventSource {
   const std::unique_ptr<EventWriter> writer_;
   const size_t from_;
   std::vector<Reader> readers_;
+  // The piece that catch_up() made.
+  std::optional<State> first_state_;
+  std::string first_;
 };
 
 // Answers with the readers' events, and wakes the exchange when there are new ones. May take long

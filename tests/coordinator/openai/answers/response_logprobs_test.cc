@@ -46,9 +46,9 @@ TEST(ResponseLogprobsTest, TheLogprobsOfAStreamedResponseAreBounded) {
   ASSERT_TRUE(bound_response(context, &request).ok());
   EXPECT_EQ(request.max_tokens, kAllTokens);  // The model's context is a small enough bound.
   ASSERT_TRUE(bound_response(1 << 20, &request).ok());
-  EXPECT_EQ(request.max_tokens, 6241);
+  EXPECT_EQ(request.max_tokens, 1560);
   EXPECT_TRUE(bound_response(1 << 20, &request).ok());
-  request.max_tokens = 6242;
+  request.max_tokens = 1561;
   const absl::Status status = bound_response(1 << 20, &request);
   EXPECT_EQ(error_body(status)["error"]["param"], "max_output_tokens");
   request.logprobs = -1;
