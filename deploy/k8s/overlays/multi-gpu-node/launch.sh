@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs `lockstep ARGUMENTS` $WORKERS times, one for each GPU of the pod, and restarts one that ends.
-# If a worker ends with exit code 2 (an option is wrong), the script ends all workers and then ends
-# with 2, so that the pod shows it. At SIGTERM all workers say goodbye. The first worker's health
-# port is the pod's. The script needs bash: a child of dash loses a signal that arrives before its
-# exec.
+# Runs `lockstep ARGUMENTS` $WORKERS times, one for each GPU of the pod, and restarts a worker that
+# ends. If a worker ends with exit code 2 (an option is wrong), the script ends all workers and then
+# ends with 2, so that the pod shows it. At SIGTERM all workers say goodbye. The first worker's
+# health port is the pod's. The script needs bash: a child of dash loses a signal that arrives
+# before its exec.
 #   launch.sh ARGUMENTS...
 set -u
 
