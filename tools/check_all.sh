@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that tools/test.sh checks only in part, without its limits: every test under the
+# Runs completely what tools/test.sh runs only in part, without its limits: every test under the
 # sanitizers, clang-tidy over every file, long runs of random tests, every architecture against
 # transformers, all of vLLM's HTTP tests, Kubernetes' manifests on real containers. Takes hours.
 #   tools/check_all.sh [SECONDS]     the seconds for each fuzzer; default: 600

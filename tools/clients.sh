@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Other projects' clients of OpenAI's API, against two servers: one with the demo model, one with a
-# model that calls a tool. litellm, langchain-openai, openai-agents, guidellm, aiperf,
+# Runs other projects' clients of OpenAI's API against two servers: one has the demo model, the
+# other a model that calls a tool. litellm, langchain-openai, openai-agents, guidellm, aiperf,
 # lm-evaluation-harness and SGLang's serving benchmark get the base URL and, if they count tokens,
 # the tokenizer. vLLM's own HTTP tests start their own servers.
 #   tools/clients.sh [CLIENT...]     default: all

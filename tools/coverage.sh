@@ -5,7 +5,8 @@
 #   tools/coverage.sh              all programs of tests/, without its scripts: hours
 #   tools/coverage.sh PROGRAM...   these test programs, added to what ran before
 #   tools/coverage.sh --report     the table and the HTML of what ran before
-#   --sample    runs a twenty-fourth of the kernels' tests, an eighth of those of bits and goldens
+#   --sample    runs a twenty-fourth of the kernels' tests, and an eighth of the tests of bits and
+#               goldens
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,8 +33,8 @@ run_program() {
 }
 export -f run_program parts_of
 
-# One process per program: each counts into files of hundreds of objects when it ends. A process
-# that is killed counts nothing.
+# One process per program: when a process ends, it adds its counts to the files of hundreds of
+# objects. A process that is killed adds nothing.
 run_tests() {
   cmake --preset coverage >/dev/null
   if [ $# -gt 0 ]; then

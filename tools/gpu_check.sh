@@ -57,9 +57,10 @@ sum_up() {
 trap sum_up EXIT
 trap 'exit 1' INT TERM
 
-# Removes a step's record, NAME.step: when it began, its outcome and its seconds.
+# forget NAME: removes the step's record, NAME.step, which has the time when the step began, its
+# outcome and its seconds.
 forget() { rm -f "$logs/$1.step"; }
-# note NAME OUTCOME SECONDS
+# note NAME OUTCOME SECONDS: writes the record of a step that ends now.
 note() {
   printf '%s\t%s\t%s\n' "$(($(date +%s%N) / 1000000 - 1000 * $3))" "$2" "$3" >"$logs/$1.step"
   echo "gpu_check: $1: $2 ($3 s)"
@@ -149,8 +150,9 @@ part_tests() {
   wait
 }
 
-# same_text NAME [OUTCOME]: compares the text of step NAME with that of step text_1. If they differ,
-# OUTCOME is noted; by default that is no fault, because CPUs sum in another order.
+# same_text NAME [OUTCOME]: compares the text of step NAME with that of step text_1, and notes yes
+# if they are equal. If they differ, it notes OUTCOME, by default no. This default is not a failure:
+# it is for the text of CPUs, which sum in another order.
 same_text() {
   local outcome=${2-no}
   passed text_1 && passed "$1" || return 0

@@ -4,8 +4,8 @@
 # is compiled there:
 #   tools/gpu_pack.sh PACK [GOLDENS]
 # Builds preset cuda and the kernels' tests and benchmark, which needs a CUDA 13 toolkit but no GPU.
-# Puts into the folder PACK bundle.tar.xz, kernels.tar.xz, and from GOLDENS the reference models
-# that are checked; at most 30 MB.
+# The folder PACK gets bundle.tar.xz, kernels.tar.xz and, from GOLDENS, the reference models that
+# are checked. Together they have at most 30 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -63,7 +63,7 @@ while read -r file; do
 done <<<"$listed"
 [ ${#sources[@]} -gt 0 ] || { echo "lint: no C++ files to check"; exit 0; }
 
-clang-format --dry-run -Werror "${sources[@]}" || fail "clang-format -i the files named above"
+clang-format --dry-run -Werror "${sources[@]}" || fail "run clang-format -i on the files above"
 
 # Headers that protobuf generates must exist.
 cmake --preset lint >/dev/null
@@ -90,7 +90,7 @@ tidy() {
 }
 export -f tidy
 printf '%s\n' "${compiled[@]}" | xargs -r -P "$(nproc)" -I UNIT bash -c 'tidy UNIT' ||
-  fail "clang-tidy found what is named above"
+  fail "clang-tidy found the faults above"
 if [ -s "$late" ]; then
   left="clang-tidy had no time for $(wc -l <"$late") of ${#compiled[@]} files"
   [ -n "$late_passes" ] || fail "$left: give it more --minutes"

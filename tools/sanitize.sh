@@ -12,14 +12,15 @@ cd "$(dirname "$0")/.."
 
 fail() { echo "sanitize: $*" >&2; exit 1; }
 
-# UBSan checks an object's type through a pipe, and reports an error if no descriptor is left.
+# Tests that do not run under UBSan: it checks an object's type through a pipe, and reports an error
+# if no descriptor is left.
 without_descriptors=OutOfDescriptors
 
 # Folders of tests/ that the first half of a sample runs completely.
 asan_folders=(base operators proto checkpoint models)
 
-# gRPC and absl's mutex are built without TSan, which cannot see synchronization through them: these
-# programs synchronize through neither. serve_test and the commands run only under ASan.
+# gRPC and absl's mutex are built without TSan, so TSan cannot see synchronization through them. The
+# programs below synchronize through neither. serve_test and the commands run only under ASan.
 tsan_programs=(
   base_test collectives_test worker_test golden_test bits_test engine_test
   scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test

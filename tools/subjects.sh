@@ -8,8 +8,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/landing.sh
 
-# Prints why a subject is refused; nothing if it is accepted. A verb counts as an imperative unless
-# it ends in -ed, -ing or -s, or is an article or another word that is no verb.
+# Prints why a subject is refused; nothing if it is accepted. The first word after the area counts
+# as an imperative, unless it ends in -ed, -ing or -s, or is an article or another word that is no
+# verb.
 fault_of() {
   local subject=$1 verb
   [ ${#subject} -le 72 ] || { echo "has ${#subject} characters, at most 72"; return; }

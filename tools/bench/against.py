@@ -3,9 +3,9 @@
 
 Both builds are loaded at once and measure each case once per round, in alternating order. A round
 gives one ratio per case: the other build's time divided by this build's, above 1 if this build is
-faster. The gate uses the median of the rounds' ratios and the interval that holds the true median
-with 95 % confidence for any distribution of ratios (between two of the sorted ratios, by the
-binomial distribution).
+faster. The gate uses the median of the rounds' ratios and its 95 % confidence interval. The ends of
+the interval are two of the sorted ratios, chosen by the binomial distribution, so the confidence
+holds for any distribution of ratios.
 """
 
 from dataclasses import asdict, dataclass

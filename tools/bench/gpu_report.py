@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the results of tools/gpu_check.sh as results.json and summary.md; prints the short part.
+"""Writes the results of tools/gpu_check.sh as results.json and summary.md, and prints the summary
+without the kernels' tables.
 
     tools/bench/gpu_report.py LOGS FOLDER
 
-LOGS holds a record of each step, NAME.step (when it began, its outcome, its seconds), and its
-output, NAME.txt; lines that are JSON objects are figures.
+LOGS holds two files for each step: NAME.step is its record (when it began, its outcome, its
+seconds), and NAME.txt is its output. Lines of the output that are JSON objects are figures.
 """
 import datetime
 import json

@@ -5,8 +5,9 @@
     tools/bench/namespaces.sh up 2
     ip netns exec lockstep1 tools/bench/hosts.py [--rounds 7] [--build build/cpu]
 
-Both servers run at once, with random weights of TinyLlama's shape in q8 and one thread per rank,
-and answer alternately: a prompt of 512 tokens and one token, then 128 tokens after a prompt of one.
+Both servers run at once, with random weights of TinyLlama's shape in q8 and one thread per rank.
+They answer two requests alternately: one token after a prompt of 512 tokens, and 128 tokens after a
+prompt of one token.
 Figures are medians over the rounds; a ratio is shared memory's time divided by the namespaces'
 time.
 """

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures all CPU kernels over real shapes, except those of linear (linear_bench.cc) and experts,
-// and this machine's limits. Prints GB/s and GFLOP/s. Flags are Google Benchmark's, e.g.
+// Measures this machine's limits, and all CPU kernels over real shapes, except those of linear
+// (linear_bench.cc) and of experts. Prints GB/s and GFLOP/s. Flags are Google Benchmark's, e.g.
 // --benchmark_filter=attention_bf16; the number of threads is LOCKSTEP_BENCH_THREADS (1). Keys and
 // values rotate through more memory than the caches hold.
 #include <benchmark/benchmark.h>

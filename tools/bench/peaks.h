@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that do nothing except what CPUs are rated by: multiply-adds of one kind, and reading
-// memory.
+// Loops that measure the peak rates of CPUs: multiply-adds of one kind, and reading memory.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +24,9 @@ struct Peak {
 // as vdpbf16ps is on Xeons.
 std::span<const Peak> peaks();
 
-// The order of prefetches: the hardware's own, or also four pages in turn (four_pages.h). The
-// faster one differs between generations of Xeons, so a limit is the larger of both rates.
+// How read_all() prefetches: with kHardware only the hardware does; with kFourPages the loop also
+// prefetches from four pages in turn (four_pages.h). The faster order differs between generations
+// of Xeons, so a limit is the larger of both rates.
 enum class ReadOrder : uint8_t { kHardware, kFourPages };
 inline constexpr ReadOrder kReadOrders[] = {ReadOrder::kHardware, ReadOrder::kFourPages};
 

@@ -78,9 +78,10 @@ absl::Status set_log_level(const std::string& name);
 
 absl::Status check_cluster_tls(TlsFiles tls);
 
-// Lets the environment set each option of the command but hidden ones: LOCKSTEP_DRAIN_SECONDS sets
-// --drain-seconds, LOCKSTEP_MODEL sets MODEL. The command line has precedence; an empty variable is
-// ignored. Call it after all options are added. Other commands do not read these variables.
+// Lets the environment set each option of the command, except hidden ones: LOCKSTEP_DRAIN_SECONDS
+// sets --drain-seconds, LOCKSTEP_MODEL sets MODEL. The command line has precedence; an empty
+// variable is ignored. Call it after all options are added. Other commands do not read these
+// variables.
 void read_environment(CLI::App& app);
 
 // From now on, the environment sets no option of the command.

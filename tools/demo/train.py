@@ -63,8 +63,8 @@ TOKENIZER = {
     "model_max_length": CONFIG["max_position_embeddings"],
 }
 CHAT_TEMPLATE = """\
-{#- The demo model tells stories and follows no instructions: a conversation is one story, which
-    begins with the system's text and both sides go on with. -#}
+{#- The demo model tells stories and follows no instructions: a conversation is one story. The
+    system's text begins the story, and both sides continue it. -#}
 {{- bos_token -}}
 {%- for message in messages -%}
   {%- if not loop.first %}{{ ' ' }}{% endif -%}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread runs everything: a coroutine per request, and one for the arrivals or one per client
-// of a closed loop. Connections are reused, as real clients do.
+// One thread runs everything: a coroutine per request, and in addition either one for the arrivals
+// or one per client of a closed loop. Real clients reuse connections, so this client does, too.
 #include "tools/load/client.h"
 
 #include <array>

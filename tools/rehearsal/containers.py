@@ -25,7 +25,7 @@ def podman(*command: str, check: bool = True, folder: Path | None = None) -> str
 
 
 def remove_all(own: bool) -> None:
-    """Removes the containers of this rehearsal (`own`), or those that ended rehearsals left."""
+    """Removes the containers of this rehearsal (`own`), or those that earlier rehearsals left."""
     found = json.loads(podman("ps", "-a", "--format=json", f"--filter=label={LABEL}") or "[]")
     mine = []
     for each in found:

@@ -27,7 +27,7 @@ SCENARIOS = [
     Scenario("node-gone", "a node with workers stops, and is removed", losses.node_gone),
     Scenario("drain", "two nodes with workers are drained at once", updates.drain),
     Scenario("roll-workers", "rollout restart of the workers", updates.roll_workers),
-    Scenario("roll-server", "rollout restart of the server; of lws, of the groups",
+    Scenario("roll-server", "rollout restart of the server (in lws, of the groups)",
              updates.roll_server, refuses=True),
     Scenario("wrong-token", "a worker with another token", networks.wrong_token),
     Scenario("policy", "policies cut off a worker for 15 s", networks.policy),

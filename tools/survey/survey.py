@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every architecture of docs/models.md reads what transformers writes.
+"""Checks that Lockstep reads what transformers writes, for every architecture of docs/models.md.
 
     tools/survey/survey.py [--transformers VERSION]... [--only NAME]... [--write FOLDER]
 
-For each small model of architectures.py: the config.json that the model's class saves is accepted;
+Checks for each small model of architectures.py: the config.json that its class saves is accepted;
 parameters, names and shapes of tensors, rotary frequencies and windows by layer agree with the
 class; tokens and logits agree with it, too, for every form that the class saves, on 1 and 3
 workers. Prints one line per model: ok, or how it differs. The exit code is 1 if any model differs.

@@ -2,10 +2,10 @@
 """Makes tests/data/templates/builtins.json: every filter, test, function and method of Python's
 Jinja in the reference's environment, over one list of values.
 
-"values" are expressions. "calls" has, for each call, a list of the results' texts with each value
-as `v`, in order; a call without a list is an error for every value. A text is null for an error, or
-true if it is not compared: Python shows its own objects' addresses, or Lockstep differs on purpose
-(docs/chat_templates.md). Run it from the root of the repository after `pip install
+"values" are expressions. "calls" has a list for each call: the texts of its results, where `v` is
+each of the values in turn. A call without a list is an error for every value. A text is null for an
+error, or true if it is not compared: Python shows its own objects' addresses, or Lockstep differs
+on purpose (docs/chat_templates.md). Run it from the root of the repository after `pip install
 transformers==5.24.0 jinja2==3.1.6`; with a file's name it writes there.
 """
 

@@ -2,10 +2,10 @@
 """Makes tests/data/patterns: patterns, texts, and where the reference cuts them.
 
 published.json has the split patterns of published tokenizers, dialect.json every construct of
-Oniguruma's dialect, random.json random patterns. A case is a pattern and texts, each with the ends
-of its parts, counted in characters: negative if a part is not a match. A case without texts is a
-pattern that the reference refuses. Run it from the root of the repository after `pip install
-tokenizers==0.23.3`; the same version writes the same files.
+Oniguruma's dialect, random.json random patterns. A case is a pattern and texts. Each text has the
+ends of its parts, counted in characters; an end is negative if the part is not a match. A case
+without texts is a pattern that the reference refuses. Run it from the root of the repository after
+`pip install tokenizers==0.23.3`; the same version writes the same files.
 """
 
 import json

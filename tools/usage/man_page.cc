@@ -49,7 +49,7 @@ An error that the user can fix: a flag, a file, a limit.
 The command was interrupted.
 )";
 
-// Text for roff. A line never begins with "." or "'", which are requests.
+// Text for roff. A line never begins with "." or "'": roff would read it as a request.
 std::string escaped(const std::string& text) {
   std::string safe = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
   if (safe.starts_with('.') || safe.starts_with('\'')) safe.insert(0, "\\&");
@@ -80,7 +80,7 @@ std::string option_text(const OptionUsage& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.names) names.push_back("\\fB" + escaped(name) + "\\fR");
   std::string text = fmt::format(".TP\n{}", fmt::join(names, ", "));
-  // A long list of words may be broken after each.
+  // roff may break a long list of words after each "|".
   const std::string form = absl::StrReplaceAll(escaped(option.form), {{"|", "|\\:"}});
   if (!form.empty()) text += " \\fI" + form + "\\fR";
   if (option.is_repeatable) text += " ...";
@@ -94,7 +94,8 @@ std::string option_text(const OptionUsage& option) {
   return text;
 }
 
-// A flag without the variable that sets it: equal for commands that share the flag.
+// The text of a flag without its environment variable. Commands that share the flag have this text
+// in common.
 std::string key_of(OptionUsage option) {
   option.variable = "";
   return option_text(option);

@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kPeakTflops = 989;  // An H100 SXM or H200 in bfloat16, by NVIDIA.
+constexpr double kPeakTflops = 989;  // NVIDIA's figure of an H100 SXM or H200 for bfloat16.
 
 // The last `rows` of `length` positions, of each of `sequences`.
 struct Prompt {

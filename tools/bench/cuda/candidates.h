@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The check of top_candidates, whose kernels all have the same bits.
+// Checks the answers of the operator top_candidates, which have the same bits on a GPU and a CPU.
 #pragma once
 
 #include "worker/kernels/kernel.h"

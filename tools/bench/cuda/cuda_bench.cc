@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies, then the kernels of linears, attention, norms, gates, casts and candidates over shapes of
-// an 8-billion-parameter Llama: microseconds, GB/s and GFLOP/s of each, one JSON object per line. A
-// figure is the median of several runs of many consecutive calls. A kernel's calls are replayed as
-// a CUDA graph: queueing a call takes longer than a small kernel. Weights exceed the GPU's cache.
-// q8 and q4 are the quantized types that are measured.
+// Times memory copies, then the kernels of linears, attention, norms, gates, casts and candidates
+// over shapes of an 8-billion-parameter Llama. Prints one JSON object per line, with the
+// microseconds, GB/s and GFLOP/s of one copy or kernel. A figure is the median of several runs of
+// many consecutive calls. A kernel's calls are replayed as a CUDA graph: queueing a call takes
+// longer than a small kernel. Weights exceed the GPU's cache. q8 and q4 are the quantized types
+// that are measured.
 //   cuda_bench            everything; exit code 1 if a kernel that is checked has wrong bits
 //   cuda_bench --variants the variants of kernels instead; exit code 1 if one has wrong bits
 //   cuda_bench --devices  the usable GPUs; exit code 2 and the reason if there are none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands that kernels are timed with and compared by, and kernels by their names.
+// Makes the operands with which kernels are timed and compared, and finds kernels by name.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ inline void write_pattern(std::span<uint16_t> halves) {
   }
 }
 
-// Queues copies of the pattern that fill the memory. Waits until the device has made them: false if
-// it failed.
+// Queues copies of the pattern that fill the memory, and waits until the device has made them.
+// False if the device failed.
 inline bool fill_with_pattern(Device& device, std::span<const DeviceMemory* const> memories) {
   std::vector<uint16_t> pattern((int64_t{4} << 20) + 1);
   write_pattern(pattern);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variants of kernels that a rule chooses from, each checked and timed.
+// Checks and times each variant of the kernels that have variants. In a worker a rule chooses one.
 #pragma once
 
 #include "worker/kernels/device.h"

@@ -26,7 +26,7 @@ BINARY = os.environ["SUITE_BINARY"]
 SOURCE = Path(os.environ["SUITE_SOURCE"])
 
 # Our flag for each of vLLM's flags; None: the flag changes no answer of these tests. A test whose
-# server has another flag is skipped.
+# server has a flag that is missing here is skipped.
 FLAGS = {
     "--api-key": "--api-keys",
     "--chat-template": "--chat-template",

@@ -4,10 +4,10 @@
     run.py BINARY [ARGUMENT OF pytest]...
     run.py BINARY --ci
 
-Prints how many passed, are not applicable, are known gaps or are faults, and each fault. The states
-of tests that fail are in outcomes.txt; a test that fails and is not there is a fault, and sets the
-exit code to 1. With --ci it runs the tests of ci.txt, each of which must pass; the exit code is 77
-if they cannot be fetched or run.
+Prints the numbers of tests that passed, are inapplicable, are known gaps and are faults, and the
+name of each fault. outcomes.txt has the states of tests that fail; a test that fails and is not
+there is a fault, and sets the exit code to 1. With --ci it runs the tests of ci.txt, each of which
+must pass; the exit code is 77 if they cannot be fetched or run.
 """
 import collections
 import fnmatch

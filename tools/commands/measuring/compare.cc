@@ -153,7 +153,7 @@ absl::StatusOr<std::vector<std::string>> read_texts(const CompareFlags& flags) {
 absl::StatusOr<std::vector<Ids>> make_windows(const CompareFlags& flags, const Model& model) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(flags));
   if (model.tokenizer() == nullptr) {
-    return invalid_argument("{}, which reading a text needs", model.without_tokenizer());
+    return invalid_argument("{}, which is needed to read a text", model.without_tokenizer());
   }
   Ids before;
   if (model.tokenizer()->bos_id()) {

@@ -17,7 +17,7 @@ class FormedGroup {
   // an error. `model` must outlive the group.
   static absl::StatusOr<FormedGroup> form(const Model& model, ServiceOptions options,
                                           Interrupt& interrupt);
-  // Workers that end afterwards do not count as lost, and nothing is logged.
+  // Ends the group. Workers that end from now on do not count as lost, and nothing is logged.
   ~FormedGroup();
   FormedGroup(FormedGroup&&) = default;
   FormedGroup& operator=(FormedGroup&&) = delete;

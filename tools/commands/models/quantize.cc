@@ -93,8 +93,8 @@ absl::StatusOr<std::map<std::string, DType>> kinds_of(const Model& model, const 
     for (const program::Piece& piece : parameter.pieces) {
       if (piece.transpose() || piece.unit_rows() || piece.interleaved() > 0) {
         return failed_precondition(
-            "{}: is used in another form than stored, which `lockstep quantize` cannot write; use "
-            "--quantize when loading the model",
+            "{}: this tensor is changed when it is loaded, and `lockstep quantize` cannot write "
+            "the changed form; use --quantize when you load the model",
             printable(piece.source()));
       }
       kinds.emplace(piece.source(), kind);

@@ -27,7 +27,7 @@ class Answer {
   // {"tokens": [...], "text": "...", "finish_reason": "...", ...}, for choice 0; with n > 1 all
   // choices are in "choices". Logits are printed so that each float reads back to the same bits.
   std::string to_json(const Model& model) const;
-  // The texts of all choices, a line or more each; the token ids of a choice without text.
+  // The texts of all choices, a line or more each. A choice without text is shown as its token ids.
   std::string to_text() const;
 
  private:

@@ -38,8 +38,8 @@ class Conversation {
   Conversation(const Model* model, Engine* engine, v1::GenerateRequest request,
                const std::string& system);
 
-  // Generates the model's answer to `text`. Both become part of the conversation; of an answer that
-  // stop() ended, the part until then. After an error the conversation is unchanged.
+  // Generates the model's answer to `text`. Both become part of the conversation. If stop() ended
+  // the answer, its text until then does. After an error the conversation is unchanged.
   absl::StatusOr<AnswerStats> say(const std::string& text, const Show& show);
   // Generates the last answer again. kInvalidArgument: there is none.
   absl::StatusOr<AnswerStats> regenerate(const Show& show);

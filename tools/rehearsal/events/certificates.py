@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cert-manager: certificates in secrets, by openssl."""
+"""Does what cert-manager does: makes certificates with openssl, and puts them into secrets."""
 
 import subprocess
 from pathlib import Path
@@ -16,8 +16,8 @@ def openssl(*command) -> None:
 
 
 class Issuer:
-    """Issues every certificate of a manifest again. The authorities are in a folder; one that is
-    missing is made."""
+    """Issues every certificate of a manifest again. The authorities are in a folder; a missing
+    authority is made."""
 
     def __init__(self, folder: Path):
         self.folder = folder

@@ -95,7 +95,8 @@ def proxy(rehearsal: Rehearsal) -> None:
 
 def scale(rehearsal: Rehearsal) -> None:
     """More clients come, until the autoscaler adds a group; then they go. The autoscaler must then
-    ask for fewer groups; the 300 s until a real one removes them are left out."""
+    ask for fewer groups. A real one removes them 300 s later; the scenario does not wait for
+    that."""
     cluster, scaler = rehearsal.cluster, Autoscaler.of(rehearsal.cluster.manifest)
     if scaler is None:
         raise Unplayable("it has no autoscaler")

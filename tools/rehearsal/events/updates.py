@@ -130,8 +130,8 @@ def rotate(rehearsal: Rehearsal) -> None:
 
 
 def renew(rehearsal: Rehearsal) -> None:
-    """All certificates are renewed in their secrets. The server must use the new one for new
-    connections, and workers that join again must accept it."""
+    """All certificates are renewed in their secrets. The server must use its new certificate for
+    new connections, and workers that join again must accept it."""
     cluster = rehearsal.cluster
     if not rehearsal.is_secure():
         raise Unplayable("its ports do not use TLS")
