@@ -112,8 +112,8 @@ def main():
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="FOLDER")
     parser.add_argument("--seed", type=int, default=1, help="the first seed to try")
     parser.add_argument("--attention", default="eager", choices=("eager", "sdpa"),
-                        help="the attention of transformers; for Falcon use sdpa, because eager "
-                             "adds its alibi twice")
+                        help="the attention of transformers; use sdpa for Falcon, because eager "
+                             "adds Falcon's alibi twice")
     arguments = parser.parse_args()
     for folder in arguments.folders:
         if not (folder / "config.json").is_file():

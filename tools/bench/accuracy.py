@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The accuracy of small integers: Lockstep's schemes (by `lockstep compare`), llama.cpp's Q8_0 and
-Q4_0.
+"""Measures the accuracy of weights in small integers: by `lockstep compare` for Lockstep's schemes,
+and by llama.cpp itself for Q8_0 and Q4_0.
 
     tools/demo/corpus.py --seed 99 --count 20 > held_out.txt
     tools/bench/accuracy.py --model demo MODEL --text held_out.txt --write docs/quantization.md
 
 Each program is compared with itself in float32 on the same tokens, in the same windows, with keys
 and values in float32 on both sides, so that only weights and the rounding of activations differ. If
-the two programs differ in float32's perplexity, nothing is printed. --write puts the table into a
+the two programs' perplexities in float32 differ, nothing is printed. --write puts the table into a
 page, between the page's two comments, and names the measured commit.
 
 llama.cpp is built under --work on the first run, as in compare.py.
@@ -43,8 +43,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--schemes", default=SCHEMES)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     parser.add_argument("--keep-peer", action="store_true",
-                        help="with --write: keep the page's rows of llama.cpp, whose version is "
-                        "fixed, and do not run it")
+                        help="with --write: do not run llama.cpp, and keep the page's rows of it; "
+                        "its version is fixed")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu")
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "lockstep" / "bench")
     return parser.parse_args()

@@ -57,13 +57,13 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--cases", default="", help="see lockstep bench --cases")
     parser.add_argument("--rounds", type=int, default=0, help="(default: 3; with --against 11)")
     parser.add_argument("--quick", action="store_true",
-                        help="short cases; one round, with --against 11")
-    parser.add_argument("--json", type=Path, help="a file of records to add to, one per line")
+                        help="short cases; one round (11 with --against)")
+    parser.add_argument("--json", type=Path, help="add the records to this file, one per line")
     parser.add_argument("--print", action="store_true", help="only print the table of --json")
     parser.add_argument("--write-page", type=Path, metavar="PAGE",
                         help="put the table into this page, between its two comments")
     parser.add_argument("--isa", choices=[isa for isa in environment.PEER_FLAGS if isa], default="",
-                        help="both programs use at most these instructions")
+                        help="the newest instruction set that both programs may use")
     parser.add_argument("--prepare", action="store_true", help="only make the files for a run")
     parser.add_argument("--build", type=Path, default=HERE.parents[1] / "build" / "cpu",
                         help="this build's folder (default: %(default)s)")

@@ -72,8 +72,8 @@ std::vector<Flag> RunOptions::group_flags() {
        "Let the system move threads between CPUs (default: each thread is pinned to one CPU if "
        "there are enough CPUs)"},
       {"--device", &worker.device,
-       "The device of workers: cpu; cuda, one GPU per worker; cuda:N, GPU N for all workers; auto, "
-       "cuda if there is a GPU for each worker, else cpu",
+       "The device of workers: cpu; cuda (one GPU per worker); cuda:N (GPU N for all workers); "
+       "auto (cuda if there is a GPU for each worker, else cpu)",
        FlagValues{.form = "cpu|cuda|cuda:N|auto"}},
   };
   return join(join(service.cluster.flags(), local), worker.shared_flags());

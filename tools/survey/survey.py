@@ -163,8 +163,8 @@ def main():
     parser.add_argument("--only", action="append", default=[], metavar="NAME", choices=ROWS)
     parser.add_argument("--lockstep", default=ROOT / "build/cpu/bin/lockstep", metavar="BINARY")
     parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER",
-                        help="write the data of SurveyTest; with --only, of these models alone")
-    parser.add_argument("--json", action="store_true", help="an object for every model")
+                        help="write the data of SurveyTest, of all models or those of --only")
+    parser.add_argument("--json", action="store_true", help="print a JSON object for every model")
     arguments = parser.parse_args()
     failures = models = 0
     for release in arguments.transformers or RELEASES:

@@ -24,7 +24,8 @@ struct Counterpart {
   std::string name;  // "model.layers.0.self_attn.o_proj (input)"
 };
 
-// By the name of the model's value: the first of these that the reference has:
+// Finds the counterpart of each of the model's values; the keys are the values' names. A value's
+// counterpart is the first of these that the reference has:
 //  - the output of the module of that name, unless a bias is added that the module does not have;
 //  - the outputs of the modules whose weights' rows make the value;
 //  - the output of the layer, if the value is the last that the layer makes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a prompt with a group repeatedly, until every instruction of every rank's program has
-// returned its values: Step.values, some instructions at a time.
+// Runs a prompt with a group repeatedly. Each run returns the values of some instructions
+// (Step.values), until every instruction of every rank's program has returned its values.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ struct Comparison {
   bool differs = false;  // The error is above the tolerance.
 };
 
-// An operator between `first` and values that agree.
+// An operator that may be the cause of a difference.
 struct Suspect {
   int instruction = 0;
   std::string op;

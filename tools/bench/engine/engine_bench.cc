@@ -3,7 +3,7 @@
 // answer at once and clients that read at once, all in separate processes.
 //   engine_bench [--streams 1,8,64] [--sampling greedy,temperature,top_p,logprobs] [--ranks 2]
 //                [--tokens 200] [--compute-us 0] [--model MODEL] [--json]
-// gap: the time from the last rank's answer to a step until all ranks have the next step. The ranks
+// gap: the time from the last answer to a step until all ranks have the next step. The ranks
 // measure it while all streams draw a token in each step. wire: the same with empty steps and
 // without an engine. The goal for gap: 150 us plus 3 us per stream, and 15 us more per stream with
 // top_p or logprobs. cpu: CPU time of the coordinator's process per token that clients read. With
