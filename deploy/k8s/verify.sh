@@ -27,7 +27,7 @@ kubectl create namespace lockstep >/dev/null
 faults=0
 for file in rendered/*.yaml; do
   kubectl apply --dry-run=server -f "$file" >/dev/null 2>"$folder/errors" || true
-  # Kinds whose operator is not installed are no fault of the manifests.
+  # An object whose operator is not installed is no fault of the manifests.
   sed -n 's/.*no matches for kind "\([A-Za-z]*\)".*/\1/p' "$folder/errors" | sort -u |
     sed "s|^|verify: $file: not compared, not installed: |"
   if grep -v -e 'no matches for kind' -e 'ensure CRDs are installed' -e '^Warning: ' \
