@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes an archive that runs on machines without the libraries: the binary, the demo model and the
-# shared libraries that the binary needs, without the C and C++ runtime and CUDA.
+# Makes an archive that also runs on machines where our libraries are not installed. It has the
+# binary, the demo model and the shared libraries that the binary needs, except the C and C++
+# runtime and CUDA.
 #   tools/bundle.sh [OUT.tar.gz [BUILD_FOLDER]]   # Or OUT.tar.xz: smaller, and packed more slowly.
 # OUT defaults to lockstep-VERSION-linux-MACHINE.tar.gz in the current folder. Builds preset cpu
 # first; a given BUILD_FOLDER is used as it is.

@@ -15,7 +15,7 @@ fail() { echo "coverage: $*" >&2; exit 1; }
 # Folders of the product: their compiled files and headers are counted, the tests' own are not.
 folders=(base operators proto checkpoint models sharding worker coordinator tools)
 
-# A sample runs one of this many parts of a program's tests.
+# Prints the number of parts into which a program's tests are cut. A sample runs one part.
 parts_of() {
   case "$sample $1" in
     "1 "*kernels_test) echo 24 ;;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzzers of tests/fuzz with Clang and runs them on all cores.
-#   tools/fuzz.sh SECONDS [NAME...]     each for this time; default: all
-#   tools/fuzz.sh --runs N [NAME...]    each with N inputs, without a time limit
+#   tools/fuzz.sh SECONDS [NAME...]     each fuzzer (default: all) for this time
+#   tools/fuzz.sh --runs N [NAME...]    each fuzzer with N inputs, without a time limit
 # Interesting inputs are kept in build/fuzz/corpus; tests/fuzz/seeds/NAME has the first ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -16,15 +16,15 @@ class Interrupt {
   Interrupt();
   ~Interrupt();
 
-  // Removes its actions when destroyed: afterwards none runs. Declare it after the objects that the
+  // Its destructor removes the actions; afterwards none runs. Declare it after the objects that the
   // actions use. At most one of on_signal() and one of on_ctrl_c() may exist at a time.
   using Actions = std::unique_ptr<Interrupt, void (*)(Interrupt*)>;
 
-  // Called on a separate thread at the first and, if given, at the second signal. If a signal has
-  // already arrived, on_signal() itself calls `first`.
+  // `first` is called on a separate thread at the first signal, and `second`, if given, at the
+  // second signal. If a signal has already arrived, on_signal() itself calls `first`.
   [[nodiscard]] Actions on_signal(std::function<void()> first,
                                   std::function<void()> second = nullptr);
-  // Called on the same thread at every Ctrl-C, which then does not count as a signal.
+  // `each` is called on the same thread at every Ctrl-C. Ctrl-C then does not count as a signal.
   [[nodiscard]] Actions on_ctrl_c(std::function<void()> each);
   bool signalled() const;
   // Blocks until a signal arrives.

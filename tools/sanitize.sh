@@ -26,7 +26,7 @@ tsan_programs=(
   scheduler_test sampling_test engine_in_process_test cluster_core_test cluster_test
   listener_test http_test)
 
-# A sample runs one of this many parts of a program's tests.
+# Prints the number of parts into which a program's tests are cut. A sample runs one part.
 parts_of() {
   case "$1" in
     kernels_test) echo 24 ;;

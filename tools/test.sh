@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The checks that a change must pass. Installs what is missing, then runs the stages;
 # tools/check_all.sh runs all of them without limits.
-#   tools/test.sh              release, lint, and one of the others, by the number of commits
+#   tools/test.sh              release, lint, and one of the others, which alternate
 #   tools/test.sh asan tsan    these stages
 #   tools/test.sh -R Sharding  the release stage, with these arguments for ctest
 # release  builds everything and runs all tests
@@ -21,7 +21,7 @@ release() {
   install_rehearsal_packages
   cmake --preset cpu -DLOCKSTEP_TESTS=ON
   cmake --build --preset cpu
-  # Many tests wait: one more than there are CPUs runs at a time.
+  # Many tests mostly wait, so the number of tests that run at a time is one more than that of CPUs.
   ctest --preset cpu -j "$(($(nproc) + 1))" "$@" | tee build/cpu/tests.log
   skipped=$(grep -c ' (Skipped)$' build/cpu/tests.log || true)
   cuda_compiles

@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<Median>> measure(Collective& group) {
   return medians;
 }
 
-// Pins the rank to its own CPU: the scheduler may run two ranks that wake each other on one CPU.
+// Pins the rank to its own CPU, because the system may put ranks that wake each other on one CPU.
 void bind_to_processor(int rank, int ranks) {
   cpu_set_t usable, own;
   if (sched_getaffinity(0, sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) < ranks) return;

@@ -164,7 +164,7 @@ def contestants(options, kind: str, threads: int, python: Path) -> list[Contesta
     shape = SHAPES[options.shape]
     folder = config_folder(options.work, options.shape, shape)
     gguf = gguf_file(options.work, python, options.shape, kind)
-    # Huge pages for the C library's allocations: lockstep asks for them itself.
+    # llama.cpp gets huge pages from the C library; lockstep asks the system for them itself.
     peer = ["env", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1", str(python), str(HERE / "peer.py")]
     found = [Contestant(PEER, [*peer, str(gguf), str(threads)])]
     for workers, each in dict.fromkeys([(1, threads), (threads, 1)]):

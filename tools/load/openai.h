@@ -16,7 +16,7 @@ enum class Endpoint { kCompletions, kChat };
 
 const char* path_of(Endpoint endpoint);  // "/completions", "/chat/completions".
 
-// `extra`: an object whose members are added and replace others.
+// `extra`: an object whose members are added to the body; they replace members of the same name.
 std::string make_body(Endpoint endpoint, const std::string& model, const LoadRequest& request,
                       const Json& extra);
 
@@ -32,10 +32,10 @@ struct AnswerEvent {
 // Parses the data of one server-sent event. An error: the data is no event of this interface.
 absl::StatusOr<AnswerEvent> parse_answer_event(std::string_view data);
 
-// "message" of {"error": {"message": ...}} or {"message": ...}, else the text's beginning.
+// The message in {"error": {"message": ...}} or {"message": ...}; else the beginning of `body`.
 std::string error_message(std::string_view body);
 
-// "id" of the first model that GET /v1/models lists.
+// The "id" of the first model in an answer of GET /v1/models.
 absl::StatusOr<std::string> first_model(std::string_view body);
 
 }  // namespace lockstep

@@ -34,7 +34,8 @@ SCENARIOS = [
     Scenario("oom", "a worker reaches its memory limit", losses.out_of_memory),
     Scenario("full-disk", "all writable folders are full, and a worker is killed",
              losses.full_disk),
-    # The group waits for a worker that has joined, and services drop a server without a group.
+    # Requests may be refused: the group waits for a worker that has joined, and services drop a
+    # server without a group.
     Scenario("slow-volume", "a worker starts again with a slow volume for the model",
              losses.slow_volume, refuses=True),
     Scenario("descriptors", "all pods have few descriptors for a time", losses.few_descriptors,

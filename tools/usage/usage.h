@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands and flags of a program, read from CLI11's structure, for pages that are made of
-// them.
+// The commands and flags of a program, read from CLI11's structure. The manual page and the
+// completions are made from them.
 #pragma once
 
 #include <CLI/CLI.hpp>
