@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Api>> Api::create(const ServedModel& served, Task
   std::unique_ptr<Api> api(new Api);
   api->context_.served = served;
   api->context_.pool = pool;
+  api->context_.max_held_bytes = options.max_held_bytes;
   RETURN_IF_ERROR(api->context_.unknown_fields.set_mode(options.unknown_fields));
   const absl::StatusOr<const ChatTemplate*> found = served.model->chat_template();
   const ChatTemplate* chat_template = found.ok() ? *found : nullptr;

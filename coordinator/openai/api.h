@@ -16,6 +16,8 @@ struct ApiOptions {
   std::string tool_parser = "auto";  // See choose_formats().
   std::string reasoning_parser = "auto";
   std::string unknown_fields = "pass";  // See UnknownFields::set_mode().
+  // Bounds the facts of all answers that are not complete (BufferedBytes::Sums::fit).
+  int64_t max_held_bytes = 128 << 20;
 };
 
 // Must outlive the callers of its handlers, and the work that they have begun.

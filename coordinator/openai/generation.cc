@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/openai/generation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/status.h"
@@ -116,6 +118,7 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   exchange_->drop_body();
   facts_ = facts_of(request);
   facts_.ignored_fields = std::move(ignored);
+  facts_.held = std::make_shared<HeldBytes>(context_->held, exchange_->client());
   if (request.resumable) return in_json_words(start_resumable(request), request);
   const absl::Status submitted = submit(request, streams);
   if (!submitted.ok()) return in_json_words(submitted, request);
@@ -153,6 +156,7 @@ absl::Status Generation::submit(const ApiRequest& request,
       RETURN_IF_ERROR(scores.add(request, one, context_->served.model->max_context()));
       RETURN_IF_ERROR(repeats.add(request, one, repeated_bytes()));
     }
+    RETURN_IF_ERROR(hold_facts());
     RETURN_IF_ERROR(context_->served.check_wait(one));
     ASSIGN_OR_RETURN(std::shared_ptr<Stream> stream,
                      context_->served.engine->submit(std::move(one)));
@@ -171,6 +175,7 @@ absl::Status Generation::start_resumable(const ApiRequest& request) {
   if (!named.ok()) return with_param(named, "X-Request-Id");
   RequestBatch batch(request.shared, *served.model);
   ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, 0, &batch));
+  RETURN_IF_ERROR(hold_facts());
   RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
   ResumableParams wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
@@ -186,6 +191,14 @@ absl::Status Generation::start_resumable(const ApiRequest& request) {
   ASSIGN_OR_RETURN(readers[0], resumable->log().open(/*from=*/0));
   answer_with_events(exchange_, facts, std::move(readers));
   return absl::OkStatus();
+}
+
+absl::Status Generation::hold_facts() {
+  if (facts_.held->hold(bytes_of(facts_)).fit(context_->max_held_bytes)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      fmt::format("the tools, prompts and fields that your answers in progress keep must take at "
+                  "most {} bytes, found more; try again when one has ended",
+                  context_->max_held_bytes / 2));
 }
 
 AnswerFacts Generation::facts_of(const ApiRequest& request) const {

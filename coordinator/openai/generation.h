@@ -24,6 +24,9 @@ namespace lockstep::openai {
 struct ApiContext {
   ServedModel served;
   TaskPool* pool = nullptr;
+  // The memory of the facts of all answers.
+  const std::shared_ptr<BufferedBytes> held = std::make_shared<BufferedBytes>();
+  int64_t max_held_bytes = 0;
   FormatChoice formats;
   std::vector<int32_t> special_ids;   // All special tokens.
   std::vector<int32_t> tool_tag_ids;  // The special tokens that the parser of calls must see.
@@ -60,6 +63,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
                                           RequestBatch* batch);
   int64_t repeated_bytes() const;
   AnswerFacts facts_of(const ApiRequest& request) const;
+  // Counts the memory of the facts until the answer ends. kResourceExhausted: the client's answers
+  // hold too much.
+  absl::Status hold_facts();
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);
   // Called once: it moves the facts to the answer's writer.

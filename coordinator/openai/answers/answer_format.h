@@ -3,17 +3,34 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "coordinator/http/exchange.h"
 #include "coordinator/openai/api_request.h"
 #include "coordinator/output/output_parser.h"
+#include "coordinator/ports/buffered_bytes.h"
 #include "coordinator/streams/stream.h"
 #include "coordinator/text/tokenizer/tokenizer.h"
 
 namespace lockstep::openai {
+
+// The memory that one answer's facts take, as a part of the memory of all answers.
+class HeldBytes {
+ public:
+  HeldBytes(std::shared_ptr<BufferedBytes> all, const std::string& client)
+      : all_(std::move(all)), share_(all_.get()) {
+    share_.belong_to(client);
+  }
+  BufferedBytes::Sums hold(int64_t bytes) { return share_.hold(bytes); }
+
+ private:
+  const std::shared_ptr<BufferedBytes> all_;
+  BufferedBytes::Share share_;
+};
 
 // The facts that are fixed when the answer begins. The tokenizer and the formats outlive it.
 struct AnswerFacts {
@@ -39,6 +56,7 @@ struct AnswerFacts {
   std::string ignored_fields;  // See UnknownFields::take().
   std::string repeated;        // The request's fields that a response repeats: repeated_fields().
   const Tokenizer* tokenizer = nullptr;
+  std::shared_ptr<HeldBytes> held;  // Counts bytes_of() until the answer ends.
 
   const std::string& echo_of(size_t prompt) const {
     static const std::string none;

@@ -120,6 +120,25 @@ TEST(ResponsesTest, TheFieldsThatAResponseRepeatsAreBounded) {
   EXPECT_TRUE(repeated_fields({{"instructions", std::string(100'000, 'i')}}).ok());
 }
 
+TEST(ResponsesTest, TheFieldsThatRunningResponsesKeepAreBoundedTogether) {
+  ApiServer server({}, {}, {.max_held_bytes = 100'000});
+  const OrderedJson body = {{"input", "a"},
+                            {"instructions", std::string(30'000, 'i')},
+                            {"truncate_prompt_tokens", 1},
+                            {"max_output_tokens", 1}};
+  {
+    StepGate gate(server.cluster());
+    const auto first = server.send("POST", "/v1/responses", body.dump());
+    EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
+    expect_error(server.post("/v1/responses", body.dump()), 429, nullptr, "rate_limit_exceeded",
+                 "must take at most 50000 bytes");
+    gate.open();
+    EXPECT_EQ(first->wait().status, 200);
+  }
+  EXPECT_TRUE(
+      becomes_true([&] { return server.post("/v1/responses", body.dump()).status == 200; }));
+}
+
 TEST(ResponsesTest, ItemsOfInputBecomeMessages) {
   ApiServer server;
   const auto request = parse_request(kResponses,
