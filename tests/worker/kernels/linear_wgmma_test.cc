@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear by wgmma, over the shim and on a GPU that has it, has the bits of the linear by
 // mma.sync over the shim, for any tile.
-#include "worker/kernels/cuda/hopper/linear_wgmma.h"
+#include "worker/kernels/cuda/hopper/linear/linear_wgmma.h"
 
 #include <memory>
 #include <span>

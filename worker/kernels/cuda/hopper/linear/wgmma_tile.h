@@ -3,7 +3,7 @@
 #pragma once
 
 #include "worker/kernels/cuda/hopper/wgmma.h"
-#include "worker/kernels/cuda/hopper/wgmma_stages.h"
+#include "worker/kernels/cuda/hopper/linear/wgmma_stages.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 

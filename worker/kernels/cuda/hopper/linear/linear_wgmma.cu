@@ -6,8 +6,8 @@
 // 16 neighbours from rows of shared memory. So x is first copied with its columns in the order of
 // the steps: the four neighbouring words (of two numbers) that linear_mma.cu gives to one lane move
 // to places four words apart.
-#include "worker/kernels/cuda/hopper/linear_wgmma.h"
-#include "worker/kernels/cuda/hopper/wgmma_tile.h"
+#include "worker/kernels/cuda/hopper/linear/linear_wgmma.h"
+#include "worker/kernels/cuda/hopper/linear/wgmma_tile.h"
 #include "worker/kernels/cuda/linear/linear_mma.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
