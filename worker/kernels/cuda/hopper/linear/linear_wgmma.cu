@@ -1,127 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear of linear_mma.cu for many rows, by wgmma, with the same bits and the same packed
 // weights.
-//
-// A step of linear_mma.cu takes four of every eight neighbouring columns (fragments.h). wgmma takes
-// 16 neighbours from rows of shared memory. So x is first copied with its columns in the order of
-// the steps: the four neighbouring words (of two numbers) that linear_mma.cu gives to one lane move
-// to places four words apart.
 #include "worker/kernels/cuda/hopper/linear/linear_wgmma.h"
-#include "worker/kernels/cuda/hopper/linear/wgmma_tile.h"
+#include "worker/kernels/cuda/hopper/linear/ordered_rows.h"
+#include "worker/kernels/cuda/hopper/linear/wgmma_kernel.h"
 #include "worker/kernels/cuda/linear/linear_mma.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
 
-constexpr int kMaxCodesRows = 192;   // Codes leave no registers for larger tiles.
-constexpr int64_t kStepsDepth = 32;  // The columns of two steps.
-
-template <typename T>
-struct alignas(16) Piece {
-  T at[8];
+struct SameRow {
+  __device__ int64_t operator()(int64_t row) const { return row; }
 };
 
-// Word 4m + t of every 16 words is word 4t + m of x. A thread writes the four words of one m.
-// Columns that x lacks are zeros.
-template <typename From, typename To>
-__global__ void order_kernel(TensorView from, TensorView to) {
-  const int64_t row = blockIdx.x, step = int64_t{gridDim.y} * blockDim.x;
-  const From* const x = from.row<From>(row);
-  auto* const pieces = reinterpret_cast<Piece<To>*>(to.row<To>(row));
-  for (int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x; i < to.cols / 8; i += step) {
-    const int64_t first = i / 4 * kStepsDepth + i % 4 * 2;
-    Piece<To> numbers;
-#pragma unroll
-    for (int at = 0; at < 8; ++at) {
-      const int64_t col = first + at / 2 * 8 + at % 2;
-      narrow(col < from.cols ? widen(x[col]) : 0.0f, numbers.at[at]);
-    }
-    pieces[i] = numbers;
-  }
-}
+struct NextRows {
+  float* first;
+  const TensorView& out;
+  __device__ float& at(int row) const { return first[row * out.stride]; }
+};
 
-template <DType kWeight, typename T, int kTileRows>
-__device__ void multiply_tiles(const Product& product, const WgmmaWork& work,
-                               const WgmmaShared<kWeight, kTileRows>& shared) {
-  const int clusters = static_cast<int>(gridDim.x) / kCluster;
-  WgmmaTile<kWeight, T, kTileRows> own(shared, static_cast<int>(threadIdx.x) - kWarpgroup);
-  for (int tile = static_cast<int>(blockIdx.x) / kCluster; tile < work.tiles(); tile += clusters) {
-    const WgmmaWork::Place place = work.place(tile);
-    const int stripe = place.stripe + cluster_rank() * kBlockStripes + own.warp;
-    const int64_t first_row = int64_t{place.tile_row} * kTileRows;
-    own.load_head(product, stripe);
-    own.add_units(product.units());
-    if (product.in_pairs()) {
-      own.store_pairs(product, stripe, first_row);
-    } else {
-      own.store(product, stripe, first_row);
-    }
-  }
-}
+// A Work: one matrix, and tiles of rows that follow one another.
+template <int kTileRows>
+struct LinearWork {
+  static constexpr bool kPairs = true;
+  Product product;
+  WgmmaTiles all;
 
-template <DType kWeight, typename T, int kTileRows>
-__global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(kWgmmaThreads, 1)
-    wgmma_kernel(const __grid_constant__ TensorMap weights, const __grid_constant__ TensorMap x,
-                 const __grid_constant__ Product product, const __grid_constant__ WgmmaWork work) {
-  using Shared = WgmmaShared<kWeight, kTileRows>;
-  const Shared shared{(dynamic_shared_address() + 1023) / 1024 * 1024};
-  if (threadIdx.x == 0) {
-    prefetch_map(weights);
-    prefetch_map(x);
-    for (int stage = 0; stage < Shared::kStages; ++stage) {
-      barrier_init(shared.full(stage), 1);
-      barrier_init(shared.empty(stage), 2 * kWarpgroup / kWarp * kCluster);
-    }
-    publish_barriers();
+  __device__ WgmmaTiles tiles() const { return all; }
+  __device__ TileRows rows(int tile_row) const {
+    const int64_t left = product.x.rows - int64_t{tile_row} * kTileRows;
+    return {.matrix = 0,
+            .begin = tile_row * kTileRows,
+            .count = static_cast<int>(min(left, kTileRows))};
   }
-  __syncthreads();
-  cluster_meet();
-  if (threadIdx.x < kWarpgroup) {
-    fewer_registers<24>();
-    if (threadIdx.x == 0) {
-      bring_tiles<kWeight, kTileRows>(weights, x, work, product.units(), shared);
-    }
-  } else {
-    more_registers<240>();
-    multiply_tiles<kWeight, T, kTileRows>(product, work, shared);
+  __device__ NextRows column(int row, int64_t col) const {
+    return {.first = product.out.row<float>(row) + col, .out = product.out};
   }
-  // A block must not end while the other one still copies to it or arrives at its barriers.
-  warp_meet();
-  cluster_meet();
-}
-
-constexpr int kShimProcessors = 6;  // So few that blocks compute several tiles.
+};
 
 template <DType kWeight, typename T, int kTileRows>
 const char* multiply(const Product& product, void* queue) {
-  using Bytes = device::FragmentBytes<kWeight>;
-  using Shared = WgmmaShared<kWeight, kTileRows>;
-  const int64_t stripes = device::stripes_of(product.cols()), depth = product.x.cols;
-  TensorMap weights, x;
-  const char* failure = make_map({.data = product.weight + Bytes::kHead,
-                                  .cols = device::units_of(depth) * Bytes::kUnit / 8,
-                                  .rows = stripes,
-                                  .row_bytes = Bytes::stripe(depth),
-                                  .tile_cols = Shared::kUnit / 8,
-                                  .tile_rows = kBlockStripes,
-                                  .element_bytes = 8},
-                                 &weights);
-  if (failure != nullptr) return failure;
-  failure = make_map({.data = product.x.data,
-                      .cols = depth,
-                      .rows = product.x.rows,
-                      .row_bytes = product.x.stride * 2,
-                      .tile_cols = static_cast<int>(device::kUnitDepth),
-                      .tile_rows = kTileRows / kCluster},
-                     &x);
-  if (failure != nullptr) return failure;
-  const WgmmaWork work{
-      .of_cols = static_cast<int>((stripes + kClusterStripes - 1) / kClusterStripes),
-      .of_rows = static_cast<int>((product.x.rows + kTileRows - 1) / kTileRows)};
-  const int64_t clusters =
-      min(int64_t{work.of_cols} * work.of_rows, processors(kShimProcessors) / kCluster);
-  return launch_clusters(wgmma_kernel<kWeight, T, kTileRows>, clusters, kCluster, kWgmmaThreads,
-                         Shared::kBytes, queue, weights, x, product, work);
+  const WgmmaTiles all{.of_cols = wgmma_tiles_of_cols(product),
+                       .of_rows = static_cast<int>((product.x.rows + kTileRows - 1) / kTileRows)};
+  return start_wgmma<kWeight, T, kTileRows>(LinearWork<kTileRows>{product, all}, 1,
+                                            int64_t{all.of_cols} * all.of_rows, queue);
 }
 
 }  // namespace
@@ -133,13 +55,12 @@ const char* multiply(const Product& product, void* queue) {
 int wgmma_tile_rows(DType weight, int64_t rows, int64_t cols, int of_device) {
   constexpr int64_t kFewRows = 64, kMinTiles = 32;
   constexpr int64_t kSmall = 192, kSmallCost = 115, kTileCost = 800;
-  const int64_t of_cols =
-      (cols + kBlockStripes * device::kStripeRows - 1) / (kBlockStripes * device::kStripeRows);
+  const int64_t of_cols = wgmma_blocks(cols);
   if (rows <= kFewRows || of_cols * ((rows + kFewRows - 1) / kFewRows) < kMinTiles) return 0;
   int best = 0;
   int64_t best_cost = 0;
-  for (const int tile_rows : {64, 128, 176, 192, 208}) {
-    if (tile_rows > kMaxCodesRows && quantization(weight)) break;
+  for (const int tile_rows : kWgmmaTileRows) {
+    if (tile_rows > max_tile_rows(weight)) break;
     const int64_t tiles = (rows + tile_rows - 1) / tile_rows * of_cols;
     const int64_t rounds = (tiles + of_device - 1) / of_device;
     const int64_t cost = rounds * (tile_rows * (tile_rows < kSmall ? kSmallCost : 100) + kTileCost);
@@ -155,11 +76,8 @@ const char* linear_wgmma_by(int tile_rows, const KernelArgs& args) {
   using T = std::conditional_t<kWeight == DType::kF16, F16, BF16>;
   const TensorView& x = args.in[0];
   if (x.rows <= 0 || args.out[0].cols <= 0 || x.cols <= 0) return linear_mma<kWeight>(args);
-  const int64_t cols = device::units_of(x.cols) * device::kUnitDepth;
-  const TensorView ordered{args.scratch, x.rows, cols, cols, DType::kNone};
-  const auto order = x.dtype == DType::kF32 ? order_kernel<float, T> : order_kernel<T, T>;
-  const char* failure =
-      launch(order, row_grid(x.rows, cols / 8), kRowThreads, args.queue, x, ordered);
+  TensorView ordered;
+  const char* failure = order_x<T>(x, args.scratch, x.rows, SameRow(), args.queue, &ordered);
   if (failure != nullptr) return failure;
   const MapAttrs gate = map_of(args.attrs);
   const Product product{.x = ordered,
@@ -168,28 +86,16 @@ const char* linear_wgmma_by(int tile_rows, const KernelArgs& args) {
                         .out = args.out[0],
                         .function = gate.function,
                         .factor = gate.factor};
-  switch (tile_rows) {
-    case 64:
-      return multiply<kWeight, T, 64>(product, args.queue);
-    case 128:
-      return multiply<kWeight, T, 128>(product, args.queue);
-    case 176:
-      return multiply<kWeight, T, 176>(product, args.queue);
-    case 192:
-      return multiply<kWeight, T, 192>(product, args.queue);
-    default:
-      if constexpr (!quantization(kWeight)) {
-        return multiply<kWeight, T, 208>(product, args.queue);
-      }
-      return "no such tile";
-  }
+  return with_tile_rows<kWeight>(tile_rows, [&](auto rows) {
+    return multiply<kWeight, T, decltype(rows)::value>(product, args.queue);
+  });
 }
 
 template <DType kWeight>
 const char* linear_wgmma(const KernelArgs& args) {
   const int64_t cols = product_cols(map_of(args.attrs).function, args.out[0].cols);
   const int tile_rows =
-      wgmma_tile_rows(kWeight, args.out[0].rows, cols, processors(kShimProcessors));
+      wgmma_tile_rows(kWeight, args.out[0].rows, cols, processors(kMultiprocessorsOfShim));
   return tile_rows == 0 ? linear_mma<kWeight>(args) : linear_wgmma_by<kWeight>(tile_rows, args);
 }
 

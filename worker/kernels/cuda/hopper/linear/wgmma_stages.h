@@ -5,6 +5,14 @@
 // Two blocks are a cluster: they compute different columns of the same rows, and each copies half
 // of the rows for both. Blocks are persistent: they take one tile after another. A warp's sums have
 // the order of linear_mma.cu, and so its bits.
+//
+// The template parameter Work is a type that says which rows and which matrix a tile has:
+// LinearWork, or that of expert_linear_wgmma.cu. Its members are
+//   kPairs              false: sums are never in pairs.
+//   product             All rows of x and of the output; the weight and bias of the first matrix.
+//   tiles()             The tiles and their order.
+//   rows(i)             The TileRows of the tiles of number i in the direction of rows.
+//   column(row, col)    A column of the output: at(i) is its number for row `row` + i of x.
 #pragma once
 
 #include "worker/kernels/cuda/hopper/tensor_map.h"
@@ -18,7 +26,7 @@ inline constexpr int kBlockStripes = 8;
 inline constexpr int kClusterStripes = kCluster * kBlockStripes;
 
 // The tiles of a product; a cluster computes one at a time.
-struct WgmmaWork {
+struct WgmmaTiles {
   int of_cols;
   int of_rows;
 
@@ -30,13 +38,21 @@ struct WgmmaWork {
     int stripe;
     int tile_row;
   };
-  __device__ int tiles() const { return of_cols * of_rows; }
+  __device__ int count() const { return of_cols * of_rows; }
   __device__ Place place(int tile) const {
     const int group = tile / (kGroup * of_rows), in_group = tile - group * kGroup * of_rows;
     const int left = of_cols - group * kGroup, cols = left < kGroup ? left : kGroup;
     return {.stripe = (group * kGroup + in_group % cols) * kClusterStripes,
             .tile_row = in_group / cols};
   }
+};
+
+// The rows of x that a tile computes, and the number of the matrix that multiplies them. Rows after
+// `count` may be loaded, but are not stored.
+struct TileRows {
+  int matrix;
+  int begin;
+  int count;
 };
 
 // The shared memory of a block, from a multiple of 1024 on: x of all stages, weights of all stages,
@@ -67,16 +83,19 @@ struct WgmmaShared {
 };
 
 // The thread that starts all copies of a block.
-template <DType kWeight, int kTileRows>
-__device__ void bring_tiles(const TensorMap& weights, const TensorMap& x, const WgmmaWork& work,
-                            int units, const WgmmaShared<kWeight, kTileRows>& shared) {
+template <DType kWeight, int kTileRows, typename Work>
+__device__ void bring_tiles(const TensorMap& weights, const TensorMap& x, const Work& work,
+                            const WgmmaShared<kWeight, kTileRows>& shared) {
   using Shared = WgmmaShared<kWeight, kTileRows>;
   const int rank = cluster_rank(), clusters = static_cast<int>(gridDim.x) / kCluster;
+  const int units = work.product.units();
+  const WgmmaTiles tiles = work.tiles();
   RingPlace<Shared::kStages> at;
-  for (int tile = static_cast<int>(blockIdx.x) / kCluster; tile < work.tiles(); tile += clusters) {
-    const WgmmaWork::Place place = work.place(tile);
-    const int stripe = place.stripe + rank * kBlockStripes;
-    const int row = place.tile_row * kTileRows + rank * kTileRows / kCluster;
+  for (int tile = static_cast<int>(blockIdx.x) / kCluster; tile < tiles.count(); tile += clusters) {
+    const WgmmaTiles::Place place = tiles.place(tile);
+    const TileRows rows = work.rows(place.tile_row);
+    const int stripe = rows.matrix * work.product.stripes() + place.stripe + rank * kBlockStripes;
+    const int row = rows.begin + rank * kTileRows / kCluster;
 #pragma unroll 1
     for (int unit = 0; unit < units; ++unit) {
       const SharedAddress full = shared.full(at.stage);

@@ -2,8 +2,8 @@
 // A multiplying thread's part of a tile: how it is added up and stored.
 #pragma once
 
-#include "worker/kernels/cuda/hopper/wgmma.h"
 #include "worker/kernels/cuda/hopper/linear/wgmma_stages.h"
+#include "worker/kernels/cuda/hopper/wgmma.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 
@@ -23,9 +23,9 @@ struct WgmmaTile {
   __device__ WgmmaTile(const Shared& of_block, int thread)
       : shared(of_block), warp(thread / kWarp), lane(thread % kWarp) {}
 
-  __device__ void load_head(const Product& product, int64_t stripe) {
+  __device__ void load_head(const Product& product, int matrix, int64_t stripe) {
     WeightWords<kWeight> words;
-    const int64_t there = min(stripe, product.stripes() - 1);
+    const int64_t there = matrix * int64_t{product.stripes()} + min(stripe, product.stripes() - 1);
     words.load_head(product.weight + there * device::FragmentBytes<kWeight>::stripe(product.x.cols),
                     lane);
     scales = words.scales;
@@ -94,21 +94,23 @@ struct WgmmaTile {
     } while (unit < units);
   }
 
-  __device__ void store(const Product& product, int stripe, int64_t first_row) const {
-    const int rows = static_cast<int>(min(product.x.rows - first_row, kTileRows));
+  template <typename Work>
+  __device__ void store(const Work& work, const TileRows& rows, int stripe) const {
+    const Product& product = work.product;
     const int group = lane / 4, pair = lane % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int64_t col = stripe * device::kStripeRows + half * 8 + group;
       if (col >= product.out.cols) continue;
       const bool biased = product.bias.data != nullptr;
-      const float bias = biased ? product.bias.row<float>(0)[col] : 0.0f;
-      float* to = product.out.row<float>(first_row + pair) + col;
+      const float bias =
+          biased ? product.bias.row<float>(0)[rows.matrix * product.out.cols + col] : 0.0f;
+      const auto to = work.column(rows.begin + pair, col);
 #pragma unroll
       for (int i = 0; i < kSums / 2; ++i) {
         const float total = totals[i / 2 * 4 + half * 2 + i % 2];
         const int row = i / 2 * 8 + i % 2;
-        if (row + pair < rows) to[row * product.out.stride] = biased ? total + bias : total;
+        if (row + pair < rows.count) to.at(row) = biased ? total + bias : total;
       }
     }
   }
