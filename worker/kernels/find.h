@@ -26,6 +26,8 @@ struct KernelVariant {
 };
 // The variants of "linear_wgmma_..._cuda"; none on a GPU that cannot run them.
 std::span<const KernelVariant> wgmma_variants_of(const Device& device);
+// The variants of "expert_linear_wgmma_..._cuda".
+std::span<const KernelVariant> expert_variants_of(const Device& device);
 // The variants of "linear_bf16_amx" and "linear_q8c_amx", with names; none in a build without AMX.
 // They take any number of rows, and the scratch and packed weights of those kernels.
 std::span<const KernelVariant> amx_variants();

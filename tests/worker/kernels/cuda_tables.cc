@@ -67,6 +67,7 @@ bool is_in(std::span<const Entry> table, const KernelEntry& kernel) {
 bool is_of_gpu(const KernelEntry& kernel) {
   return gpu() != nullptr &&
          (is_in(gpu_kernels(), kernel) || is_in(wgmma_variants_of(*gpu()), kernel) ||
+          is_in(expert_variants_of(*gpu()), kernel) ||
           is_in(attention_variants_of(*gpu()), kernel));
 }
 

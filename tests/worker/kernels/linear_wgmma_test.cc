@@ -3,48 +3,19 @@
 // mma.sync over the shim, for any tile.
 #include "worker/kernels/cuda/hopper/linear/linear_wgmma.h"
 
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "tests/worker/kernels/mma_ways.h"
 #include "tests/worker/kernels/weights_case.h"
-#include "worker/kernels/cuda/shim/table.h"
-#include "worker/kernels/device.h"
+#include "tests/worker/kernels/wgmma_ways.h"
 
 namespace lockstep {
 namespace {
 
-Device* first_gpu() {
-  static std::string problem;
-  static const std::unique_ptr<Device> device = open_cuda_device(0, &problem);
-  return device.get();
-}
-
-std::vector<KernelEntry> wgmma_kernels(std::string_view begins) {
-  std::vector<KernelEntry> found;
-  for (const KernelEntry& kernel : kernels_under_test()) {
-    if (std::string_view(kernel.name).starts_with(begins)) found.push_back(kernel);
-  }
-  return found;
-}
-
-// A kernel of the table with a fixed number of rows per tile.
-struct Variant {
-  int tile_rows;
-  KernelEntry kernel;
-};
 std::vector<Variant> variants_of(const KernelEntry& kernel) {
-  const bool on_shim = std::string_view(kernel.name).ends_with("_shim");
-  std::vector<Variant> found;
-  for (const KernelVariant& variant :
-       on_shim ? wgmma_shim_variants() : wgmma_variants_of(*first_gpu())) {
-    if (variant.weight != kernel.weight) continue;
-    found.push_back({variant.tile_rows, kernel});
-    found.back().kernel.run = variant.run;
-  }
-  return found;
+  return variants_in(is_on_shim(kernel) ? wgmma_shim_variants() : wgmma_variants_of(*first_gpu()),
+                     kernel);
 }
 
 // The kernel over the shim that computes the same linear by mma.sync.

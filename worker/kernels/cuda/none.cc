@@ -8,6 +8,7 @@ namespace lockstep {
 std::span<const KernelEntry> cuda_kernels() { return {}; }
 std::span<const KernelEntry> cuda_kernels_of(const Device&) { return {}; }
 std::span<const KernelVariant> wgmma_variants_of(const Device&) { return {}; }
+std::span<const KernelVariant> expert_variants_of(const Device&) { return {}; }
 std::span<const AttentionVariant> attention_variants_of(const Device&) { return {}; }
 
 std::vector<CudaDeviceInfo> cuda_devices(std::string* problem) {

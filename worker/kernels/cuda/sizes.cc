@@ -34,6 +34,11 @@ int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads) {
          largest.out[0].rows * copied_stride(largest.in[0].cols) * 2;
 }
 
+int64_t expert_wgmma_scratch_bytes(const KernelArgs& largest, int threads) {
+  return expert_scratch_bytes(largest, threads) +
+         largest.out[0].rows * units_of(largest.in[0].cols) * kUnitDepth * 2;
+}
+
 int64_t candidate_scratch_bytes(const KernelArgs& largest, int) {
   const TensorView& logits = largest.in[0];
   return logits.rows * candidate_keys(slice_count(logits.cols)) * kCandidateKeyBytes;

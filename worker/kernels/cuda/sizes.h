@@ -50,8 +50,9 @@ int64_t rope_attention_scratch_bytes(const KernelArgs& largest, int threads) {
 inline constexpr int64_t kProductBytes = int64_t{32} << 20;
 int64_t product_scratch_bytes(const KernelArgs& largest, int threads);
 
-// expert_linear: routes sorted by expert, then a list of tiles of one expert's rows, long enough
-// for the smallest tiles; then, on tensor cores, the rows of x in the order of routes.
+// expert_linear: routes sorted by expert, and the number of tiles; then a list of tiles of one
+// expert's rows, long enough for the smallest tiles; then, on tensor cores, the rows of x in the
+// order of routes.
 inline constexpr int64_t kMinExpertTileRows = 8;
 struct ExpertTile {
   int32_t expert = 0;
@@ -62,13 +63,15 @@ constexpr int64_t expert_tile_count(int64_t routes, int64_t experts, int64_t til
   const int64_t tiles = routes / tile_rows + experts;
   return routes < tiles ? routes : tiles;
 }
-constexpr int64_t expert_order_bytes(int64_t routes) { return (routes * 4 + 63) / 64 * 64; }
+constexpr int64_t expert_order_bytes(int64_t routes) { return ((routes + 1) * 4 + 63) / 64 * 64; }
 constexpr int64_t expert_list_bytes(int64_t routes, int64_t experts) {
   const int64_t tiles = expert_tile_count(routes, experts, kMinExpertTileRows);
   return (tiles * static_cast<int64_t>(sizeof(ExpertTile)) + 63) / 64 * 64;
 }
 int64_t expert_scratch_bytes(const KernelArgs& largest, int threads);
 int64_t expert_mma_scratch_bytes(const KernelArgs& largest, int threads);
+// The same for wgmma, which copies x as whole units.
+int64_t expert_wgmma_scratch_bytes(const KernelArgs& largest, int threads);
 
 // top_candidates: for each output, the best keys of each block of kVocabBlock ids by edited and by
 // raw logit, then the best noisy key of each slice of the vocabulary. A slice is this many blocks.

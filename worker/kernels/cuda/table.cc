@@ -67,6 +67,12 @@ std::span<const KernelVariant> wgmma_variants_of(const Device& device) {
                            : std::span<const KernelVariant>();
 }
 
+std::span<const KernelVariant> expert_variants_of(const Device& device) {
+  static constexpr auto kVariants = cuda::expert_variants();
+  return has_wgmma(device) ? std::span<const KernelVariant>(kVariants)
+                           : std::span<const KernelVariant>();
+}
+
 std::span<const AttentionVariant> attention_variants_of(const Device& device) {
   static constexpr auto kVariants = cuda::attention_variants();
   return has_wgmma(device) ? std::span<const AttentionVariant>(kVariants)

@@ -5,9 +5,9 @@
 // weights by a tile as linear_mma.cu does, so a row has the bits that linear gives that row alone.
 // float32 is computed as in linear.cu, with one accumulator per output over k in order. A route
 // whose id is out of range has no row.
+#include "worker/kernels/cuda/linear/expert_linear.h"
 #include "worker/kernels/cuda/linear/linear_stream.h"
 #include "worker/kernels/cuda/linear/matrix.h"
-#include "worker/kernels/cuda/sizes.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
 namespace {
@@ -21,8 +21,8 @@ constexpr int kSortThreads = 256;
 // One thread per expert counts its routes, one thread computes where each expert begins, then each
 // thread lists its expert's routes in `order`, and its tiles. The remaining tiles have no rows, and
 // the remaining entries of the order are -1.
-__global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, ExpertTile* tiles,
-                            int64_t max_tiles, int32_t tile_rows) {
+__global__ void sort_kernel(TensorView ids, int64_t experts, SortedRoutes sorted,
+                            int32_t tile_rows) {
   __shared__ int32_t begins[kMaxExperts + 1], tile_begins[kMaxExperts + 1];
   for (int64_t e = threadIdx.x; e < experts; e += blockDim.x) {
     int32_t count = 0;
@@ -36,43 +36,26 @@ __global__ void sort_kernel(TensorView ids, int64_t experts, int32_t* order, Exp
       tile_begins[e + 1] = tile_begins[e] + (begins[e + 1] + tile_rows - 1) / tile_rows;
       begins[e + 1] += begins[e];
     }
+    *sorted.tile_count = tile_begins[experts];
   }
   __syncthreads();
   for (int64_t e = threadIdx.x; e < experts; e += blockDim.x) {
     int32_t at = begins[e];
     for (int64_t r = 0; r < ids.rows; ++r) {
-      if (*ids.row<int32_t>(r) == e) order[at++] = static_cast<int32_t>(r);
+      if (*ids.row<int32_t>(r) == e) sorted.order[at++] = static_cast<int32_t>(r);
     }
     int32_t begin = begins[e];
     for (int32_t tile = tile_begins[e]; tile < tile_begins[e + 1]; ++tile, begin += tile_rows) {
       const int32_t rows = begins[e + 1] - begin < tile_rows ? begins[e + 1] - begin : tile_rows;
-      tiles[tile] = {static_cast<int32_t>(e), begin, rows};
+      sorted.tiles[tile] = {static_cast<int32_t>(e), begin, rows};
     }
   }
-  for (int64_t tile = tile_begins[experts] + threadIdx.x; tile < max_tiles; tile += blockDim.x) {
-    tiles[tile] = {};
+  for (int64_t i = tile_begins[experts] + threadIdx.x; i < sorted.max_tiles; i += blockDim.x) {
+    sorted.tiles[i] = {};
   }
-  for (int64_t at = begins[experts] + threadIdx.x; at < ids.rows; at += blockDim.x) order[at] = -1;
-}
-
-// A call's scratch, and what sorting stores there.
-struct Sorted {
-  int64_t tiles;
-  int32_t* order;
-  ExpertTile* list;
-  std::byte* rows;  // The sorted rows of x.
-};
-
-const char* sort(const KernelArgs& args, int64_t tile_rows, Sorted* sorted) {
-  const TensorView &ids = args.in[1], &out = args.out[0];
-  const int64_t experts = args.attrs.expert().experts;
-  std::byte* list = args.scratch + device::expert_order_bytes(out.rows);
-  *sorted = {.tiles = device::expert_tile_count(out.rows, experts, tile_rows),
-             .order = reinterpret_cast<int32_t*>(args.scratch),
-             .list = reinterpret_cast<ExpertTile*>(list),
-             .rows = list + device::expert_list_bytes(out.rows, experts)};
-  return launch(sort_kernel, {1, 1}, kSortThreads, args.queue, ids, experts, sorted->order,
-                sorted->list, sorted->tiles, static_cast<int32_t>(tile_rows));
+  for (int64_t i = begins[experts] + threadIdx.x; i < ids.rows; i += blockDim.x) {
+    sorted.order[i] = -1;
+  }
 }
 
 __global__ void expert_kernel(Numbers<float> rows, Numbers<float> weight, TensorView bias,
@@ -143,14 +126,15 @@ __global__ void __launch_bounds__(kMaxStreamWarps* kWarp)
 template <DType kWeight, typename T, int kStripes, int kTiles>
 const char* multiply(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
-  Sorted sorted;
-  if (const char* failure = sort(args, kTiles * 8, &sorted); failure != nullptr) return failure;
+  SortedRoutes sorted;
+  const char* failure = sort_routes(args, kTiles * 8, &sorted);
+  if (failure != nullptr) return failure;
   const int64_t cols = device::copied_stride(x.cols);
   const TensorView rows{sorted.rows, out.rows, cols, cols, DType::kNone};
   const auto copy =
       x.dtype == DType::kF32 ? copy_sorted_kernel<float, T> : copy_sorted_kernel<T, T>;
-  const char* failure = launch(copy, row_grid(out.rows, cols), kRowThreads, args.queue, x, rows,
-                               sorted.order, out.rows / x.rows);
+  failure = launch(copy, row_grid(out.rows, cols), kRowThreads, args.queue, x, rows, sorted.order,
+                   out.rows / x.rows);
   if (failure != nullptr) return failure;
   const StreamBlock block = stream_block_of<kStripes, kTiles>(cols);
   const int64_t of_cols = (device::stripes_of(out.cols) + kStripes - 1) / kStripes;
@@ -159,20 +143,35 @@ const char* multiply(const KernelArgs& args) {
                         .bias = args.in[3],
                         .out = out};
   return launch(expert_stream_kernel<kWeight, T, kStripes, kTiles>,
-                {.x = sorted.tiles, .y = of_cols, .shared_bytes = block.shared_bytes},
-                block.warps * kWarp, args.queue, product, sorted.order, sorted.list);
+                {.x = sorted.max_tiles, .y = of_cols, .shared_bytes = block.shared_bytes},
+                block.warps * kWarp, args.queue, product, sorted.order, sorted.tiles);
 }
 
 }  // namespace
 
+const char* sort_routes(const KernelArgs& args, int64_t tile_rows, SortedRoutes* sorted) {
+  const TensorView &ids = args.in[1], &out = args.out[0];
+  const int64_t experts = args.attrs.expert().experts;
+  auto* const order = reinterpret_cast<int32_t*>(args.scratch);
+  std::byte* tiles = args.scratch + device::expert_order_bytes(out.rows);
+  *sorted = {.max_tiles = device::expert_tile_count(out.rows, experts, tile_rows),
+             .order = order,
+             .tile_count = order + out.rows,
+             .tiles = reinterpret_cast<ExpertTile*>(tiles),
+             .rows = tiles + device::expert_list_bytes(out.rows, experts)};
+  return launch(sort_kernel, {1, 1}, kSortThreads, args.queue, ids, experts, *sorted,
+                static_cast<int32_t>(tile_rows));
+}
+
 const char* expert_linear_f32(const KernelArgs& args) {
   const TensorView &x = args.in[0], &out = args.out[0];
   if (x.rows <= 0 || out.cols <= 0) return nullptr;
-  Sorted sorted;
-  if (const char* failure = sort(args, kTile, &sorted); failure != nullptr) return failure;
-  return launch(expert_kernel, {sorted.tiles, (out.cols + kTile - 1) / kTile}, kTile * kTile,
+  SortedRoutes sorted;
+  const char* failure = sort_routes(args, kTile, &sorted);
+  if (failure != nullptr) return failure;
+  return launch(expert_kernel, {sorted.max_tiles, (out.cols + kTile - 1) / kTile}, kTile * kTile,
                 args.queue, Numbers<float>{x}, Numbers<float>{args.in[2]}, args.in[3], out,
-                sorted.order, sorted.list, out.rows / x.rows);
+                sorted.order, sorted.tiles, out.rows / x.rows);
 }
 
 // A tile has as many rows as each expert would have if routes were spread evenly. The choice

@@ -25,6 +25,11 @@ std::span<const KernelVariant> wgmma_shim_variants() {
   return kVariants;
 }
 
+std::span<const KernelVariant> expert_shim_variants() {
+  static constexpr auto kVariants = cuda_shim::expert_variants();
+  return kVariants;
+}
+
 std::span<const AttentionVariant> attention_shim_variants() {
   static constexpr auto kVariants = cuda_shim::attention_variants();
   return kVariants;

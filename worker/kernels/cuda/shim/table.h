@@ -10,6 +10,7 @@ namespace lockstep {
 
 std::span<const KernelEntry> cuda_shim_kernels();
 std::span<const KernelVariant> wgmma_shim_variants();
+std::span<const KernelVariant> expert_shim_variants();
 std::span<const AttentionVariant> attention_shim_variants();
 
 }  // namespace lockstep
