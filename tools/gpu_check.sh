@@ -10,8 +10,9 @@
 #   answers     goldens and a text: by one rank with CUDA graphs, by one without, by two ranks; the
 #               text by the CPU, too; four processes at a time
 #   speed       times of Llama-3-8B's shape (in bfloat16, with --fast, in int4, without graphs, by
-#               PyTorch), of each kernel in a graph of many calls, and of the variants of linears
-#               and attention, whose bits are compared; one after the other, while nothing else runs
+#               PyTorch), of each kernel in a graph of many calls, and of the variants of linears,
+#               experts and attention, whose bits are compared; one after the other, while nothing
+#               else runs
 #   linears     the bits of a row among 1 to 8192 others in linears of real shapes, kernel by kernel
 #   sanitizers  memcheck and racecheck of some tests, memcheck of a text
 # All parts together may take LOCKSTEP_GPU_SECONDS (290), not counting the build, and each step has

@@ -345,8 +345,10 @@ int main_of(const std::string& mode) {
   }
   if (mode == "--devices") return 0;
   if (mode == "--variants") {
-    const bool right = run_attention_variants(*device);
-    return run_variants(*device) && right ? 0 : 1;
+    bool right = run_attention_variants(*device);
+    right &= run_variants(*device);
+    right &= run_expert_variants(*device);
+    return right ? 0 : 1;
   }
   Bench bench(*device);
   run_all(bench);

@@ -6,14 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "tools/bench/cuda/best_time.h"
-#include "tools/bench/cuda/operands.h"
-#include "worker/kernels/find.h"
+#include "tools/bench/cuda/variant_row.h"
 
 namespace lockstep {
 
@@ -67,17 +62,6 @@ class Operands {
     return args;
   }
 
-  // The bits of the last rows, and of the guard.
-  std::vector<uint32_t> out_bits(int64_t rows) const {
-    const int64_t first = std::max<int64_t>(0, rows - kCheckedRows);
-    std::vector<uint32_t> bits(static_cast<size_t>((rows - first + kGuardRows) * shape_.cols));
-    device_.copy_out(bits.data(), out_.data() + first * shape_.cols * 4,
-                     static_cast<int64_t>(bits.size() * 4));
-    static_cast<void>(device_.synchronize());
-    return bits;
-  }
-  void clear_out() { device_.clear(out_.data(), out_.bytes()); }
-
  private:
   static KernelArgs largest(const Shape& shape) {
     KernelArgs args;
@@ -90,71 +74,6 @@ class Operands {
   const int64_t packed_bytes_, copies_;
   const DType x_type_;
   const DeviceMemory x_, weights_, out_, scratch_;
-};
-
-// One row of the table: a shape and a number of rows, TFLOP/s of each variant.
-class VariantRow {
- public:
-  VariantRow(Device& device, const Weight& weight, const Shape& shape, Operands& operands,
-             int64_t rows)
-      : device_(device), weight_(weight), shape_(shape), operands_(operands), rows_(rows) {}
-
-  // False: a variant is wrong.
-  bool run(const KernelEntry& mma) {
-    wanted_ = result_of(mma.run);
-    report(0, wanted_.has_value(), best_time(device_, [&](int64_t i) { return mma.run(args(i)); }));
-    for (const KernelVariant& variant : wgmma_variants_of(device_)) {
-      if (variant.weight != weight_.dtype) continue;
-      const bool same = wanted_.has_value() && result_of(variant.run) == wanted_;
-      report(variant.tile_rows, same,
-             best_time(device_, [&](int64_t i) { return variant.run(args(i)); }));
-    }
-    return right_;
-  }
-  const std::string& line() const { return line_; }
-
- private:
-  KernelArgs args(int64_t call) const { return operands_.args(weight_.dtype, call, rows_); }
-
-  // Nullopt if the kernel failed, or wrote after the output.
-  std::optional<std::vector<uint32_t>> result_of(KernelFn kernel) {
-    operands_.clear_out();
-    if (kernel(args(0)) != nullptr || device_.synchronize() != nullptr) return std::nullopt;
-    std::vector<uint32_t> bits = operands_.out_bits(rows_);
-    const auto guard = bits.end() - kGuardRows * shape_.cols;
-    if (std::any_of(guard, bits.end(), [](uint32_t word) { return word != 0; })) {
-      return std::nullopt;
-    }
-    return bits;
-  }
-
-  void report(int tile_rows, bool same, std::optional<double> us) {
-    right_ &= same && us.has_value();
-    const double flops = 2.0 * static_cast<double>(rows_ * shape_.cols * shape_.depth);
-    const double tflops = us ? flops / *us / 1e6 : 0;
-    std::printf(
-        "{\"variant\": \"linear_%s_%s\", \"tile_rows\": %d, \"shape\": \"%s\", \"us\": %.2f, "
-        "\"tflop_s\": %.1f, \"same_bits\": %s}\n",
-        tile_rows == 0 ? "mma" : "wgmma", weight_.name, tile_rows, shape_text().c_str(),
-        us.value_or(0), tflops, same ? "true" : "false");
-    std::fflush(stdout);  // If the process is killed, earlier results are kept.
-    char text[16];
-    std::snprintf(text, sizeof(text), "%7.0f%s", tflops, same ? " " : "!");
-    line_ += text;
-  }
-  std::string shape_text() const {
-    return std::to_string(rows_) + " x " + std::to_string(shape_.depth) + " x " +
-           std::to_string(shape_.cols);
-  }
-
-  Device& device_;
-  const Weight& weight_;
-  const Shape shape_;
-  Operands& operands_;
-  const int64_t rows_;
-  std::optional<std::vector<uint32_t>> wanted_;
-  std::string line_;
-  bool right_ = true;
 };
 
 std::string head_of(const Weight& weight, const Shape& shape, int64_t rows) {
@@ -177,7 +96,15 @@ bool run_shape(Device& device, const Weight& weight, const Shape& shape, std::st
   }
   bool right = true;
   for (const int64_t rows : kRowCounts) {
-    VariantRow row(device, weight, shape, operands, rows);
+    const VariantCase one{
+        .op = "linear",
+        .weight = weight.name,
+        .shape = std::to_string(rows) + " x " + std::to_string(shape.depth) + " x " +
+                 std::to_string(shape.cols),
+        .flops = 2.0 * static_cast<double>(rows * shape.cols * shape.depth),
+        .variants = wgmma_variants_of(device),
+        .args = [&, rows](int64_t call) { return operands.args(weight.dtype, call, rows); }};
+    VariantRow row(device, one);
     right &= row.run(*mma);
     *table += head_of(weight, shape, rows) + row.line() + "\n";
   }
@@ -192,11 +119,7 @@ bool run_variants(Device& device) {
   for (const Weight& weight : kWeights) {
     for (const Shape& shape : kShapes) right &= run_shape(device, weight, shape, &table);
   }
-  std::printf("# TFLOP/s; !: other bits than mma's. Columns, depth, rows:  mma");
-  for (const KernelVariant& variant : wgmma_variants_of(device)) {
-    if (variant.weight == DType::kBF16) std::printf("%8d", variant.tile_rows);
-  }
-  std::printf(" rows per tile\n%s", table.c_str());
+  print_variant_table(wgmma_variants_of(device), "Columns, depth, rows", table);
   return right;
 }
 

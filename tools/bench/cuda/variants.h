@@ -9,6 +9,7 @@ namespace lockstep {
 // Prints one JSON object per line, then a table for people. False: a variant has other bits, or
 // failed.
 bool run_variants(Device& device);
+bool run_expert_variants(Device& device);
 bool run_attention_variants(Device& device);
 
 }  // namespace lockstep
