@@ -116,18 +116,26 @@ def kernel_part(results):
     return "\n" + table(["kernel", "shape", "us", "GB/s", "GFLOP/s"], rows) if rows else ""
 
 
+def tflops_of(variant):
+    return f"{variant['tflop_s']}{'' if variant['same_bits'] else ' (other bits)'}"
+
+
 def variant_part(results):
-    """TFLOP/s of linears for many rows, by the rows per tile; 0: the kernel that uses mma.sync."""
-    found = {}
+    """TFLOP/s for many rows: of linears and experts by the rows per tile (0: the kernel that uses
+    mma.sync), and of attention by the way to divide the work."""
+    found, others = {}, []
     for one in results["variants"]:
-        key = one["variant"].split("_")[-1], one["shape"]
-        mark = "" if one["same_bits"] else " (other bits)"
-        found.setdefault(key, {})[one["tile_rows"]] = f"{one['tflop_s']}{mark}"
+        if "tile_rows" in one:
+            key = one["variant"].split("_")[-1], one["shape"]
+            found.setdefault(key, {})[one["tile_rows"]] = tflops_of(one)
+        else:
+            others.append([one["variant"], one["shape"], tflops_of(one)])
     tiles = sorted({tile for row in found.values() for tile in row})
     rows = [[*key, *(row.get(tile, "-") for tile in tiles)] for key, row in found.items()]
     head = ["weights", "TFLOP/s of",
             *(f"tiles of {tile}" if tile else "mma.sync" for tile in tiles)]
-    return "\n" + table(head, rows) if rows else ""
+    return ("\n" + table(head, rows) if rows else "") + (
+        "\n" + table(["variant", "shape", "TFLOP/s"], others) if others else "")
 
 
 def main():
