@@ -20,8 +20,8 @@ struct Peak {
   int64_t (*run)(int64_t iterations);
 };
 
-// The fastest of a kind that the machine runs is its limit: a later ISA's instruction can be slower,
-// as vdpbf16ps is on Xeons.
+// The fastest of a kind that the machine runs is its limit. A later ISA's instruction can be
+// slower, as vdpbf16ps is on Xeons.
 std::span<const Peak> peaks();
 
 // How read_all() prefetches: with kHardware only the hardware does; with kFourPages the loop also

@@ -118,7 +118,7 @@ TEST(FunctionTypesTest, TypesTakeLittleMoreMemoryThanTheToolsTexts) {
   EXPECT_EQ(types.type_of("f1", "a").json_of("[1]"), "[1]");
 }
 
-// Only so many members are compared, in all tools together.
+// Only a fixed number of members are compared, in all tools together.
 TEST(FunctionTypesTest, AToolThatUsesUpTheBudgetHasUnknownTypes) {
   std::string large, choices;
   for (int i = 0; i < 7'000; ++i) large += fmt::format(R"("m{}":0,)", i);
