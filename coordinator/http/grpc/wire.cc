@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/http/grpc/wire.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/wire_format_lite.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -22,6 +25,32 @@ uint32_t big_endian(std::string_view bytes) {
   uint32_t value = 0;
   for (const char byte : bytes) value = value << 8 | static_cast<uint8_t>(byte);
   return value;
+}
+
+// Takes the messages, texts and unknown fields in `bytes` from *left. False: there are more.
+// `depth`: that of nested messages to look into. Bytes that are no message of this type count up to
+// the first error.
+bool fits(std::string_view bytes, const google::protobuf::Descriptor& type, int depth,
+          int64_t* left) {
+  using WireFormat = google::protobuf::internal::WireFormatLite;
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                               static_cast<int>(bytes.size()));
+  while (const uint32_t tag = input.ReadTag()) {
+    if (WireFormat::GetTagWireType(tag) != WireFormat::WIRETYPE_LENGTH_DELIMITED) {
+      if (!WireFormat::SkipField(&input, tag)) return true;
+      continue;
+    }
+    uint32_t size = 0;
+    if (!input.ReadVarint32(&size)) return true;
+    const auto begin = static_cast<size_t>(input.CurrentPosition());
+    if (size > bytes.size() - begin || !input.Skip(static_cast<int>(size))) return true;
+    const auto* field = type.FindFieldByNumber(WireFormat::GetTagFieldNumber(tag));
+    if (field != nullptr && field->is_packable()) continue;
+    if (--*left < 0) return false;
+    if (field == nullptr || field->message_type() == nullptr || depth == 0) continue;
+    if (!fits(bytes.substr(begin, size), *field->message_type(), depth - 1, left)) return false;
+  }
+  return true;
 }
 
 // Percent-encoded, as gRPC's protocol says for grpc-message.
@@ -91,6 +120,12 @@ absl::StatusOr<std::string_view> message_in(const http::Request& request, size_t
 }
 
 absl::Status parse(std::string_view bytes, google::protobuf::Message* message) {
+  constexpr int kDepth = 16;
+  int64_t left = kMaxValues;
+  if (!fits(bytes, *message->GetDescriptor(), kDepth, &left)) {
+    return invalid_argument("{}: must have at most {} messages and texts, found more",
+                            message->GetDescriptor()->name(), kMaxValues);
+  }
   if (message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::OkStatus();
   }

@@ -29,7 +29,11 @@ absl::StatusOr<std::optional<std::string_view>> take_message(std::string_view* b
 // The one message of a whole request. kInternal: the request does not have exactly one. Other
 // errors: those of take_message().
 absl::StatusOr<std::string_view> message_in(const http::Request& request, size_t max);
-// kInvalidArgument, one line: the bytes are no message of this type, or a text is not UTF-8.
+// The max number of messages and texts in a message. One of two bytes takes about 140 when it is
+// parsed.
+inline constexpr int64_t kMaxValues = 1 << 18;
+// kInvalidArgument, one line: the bytes are no message of this type, or a text is not UTF-8, or
+// there are more than kMaxValues; these are counted before any is parsed.
 absl::Status parse(std::string_view bytes, google::protobuf::Message* message);
 // The moment at which the call's time is over (steady_now_ms()); 0: it has no limit.
 int64_t deadline_ms_of(const http::Request& request);

@@ -2,6 +2,8 @@
 // gRPC's form of calls: messages, deadlines and statuses; and requests that are no calls.
 #include "coordinator/http/grpc/wire.h"
 
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <gtest/gtest.h>
 
 #include "base/status.h"
@@ -82,6 +84,32 @@ TEST(WireTest, ACallHasOneMessage) {
   }
   EXPECT_EQ(code_of(message("abc", 1)), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(code_of(message("", 0, kMaxBytes + 1)), absl::StatusCode::kResourceExhausted);
+}
+
+// FileDescriptorProto has repeated messages and texts, in several depths.
+TEST(WireTest, TheValuesOfAMessageAreCountedBeforeItIsParsed) {
+  const auto parsed = [](const std::string& bytes) {
+    google::protobuf::FileDescriptorProto file;
+    return parse(bytes, &file);
+  };
+  std::string flat, deep;
+  for (int64_t i = 0; i < kMaxValues; ++i) flat += std::string("\x22\x00", 2);      // message_type
+  for (int64_t i = 0; i < kMaxValues - 1; ++i) deep += std::string("\x12\x00", 2);  // its fields
+  std::string nested = "\x22";
+  for (size_t size = deep.size(); size > 0; size >>= 7) {
+    nested += static_cast<char>((size & 127) | (size > 127 ? 128 : 0));
+  }
+  nested += deep;
+  EXPECT_TRUE(parsed(flat).ok()) << parsed(flat);
+  EXPECT_TRUE(parsed(nested).ok()) << parsed(nested);
+  for (const std::string& full : {flat, nested}) {
+    for (const std::string& more : {std::string("\x22\x00", 2), std::string("\x0a\x01x")}) {
+      EXPECT_EQ(parsed(full + more).message(),
+                "FileDescriptorProto: must have at most 262144 messages and texts, found more");
+    }
+  }
+  EXPECT_TRUE(parsed(flat + std::string("\x50\x01\x52\x02\x01\x02")).ok()) << "numbers";
+  EXPECT_THAT(parsed(flat + "\x22\x7f").message(), ::testing::HasSubstr("must be a protobuf"));
 }
 
 TEST(WireTest, AMessageThatWasAppendedCanBeReadBack) {
