@@ -74,6 +74,7 @@ FAMILIES = {
 SHAPES = {
     "tinyllama": Shape(2048, 22, 32, 4, 64, 5632, 32000),
     "llama32-1b": Shape(2048, 16, 32, 8, 64, 8192, 128256, tied=True),
+    "llama31-8b": Shape(4096, 32, 32, 8, 128, 14336, 128256),
     "qwen25-05b": Shape(896, 24, 14, 2, 64, 4864, 151936, tied=True, family="qwen2"),
     "llama2-7b-q4": Shape(4096, 32, 32, 32, 128, 11008, 32000),
     # Four of Qwen3-30B-A3B's 48 layers, and a dense model with the same number of weights per row.
@@ -111,6 +112,9 @@ KINDS = {
     "q8": Kind(8.5, "int8", "Q8_0", ("--quantize", "q8")),
     "q4": Kind(4.5, "int4", "Q4_0", ("--quantize", "q4")),
 }
+
+# int8 with one scale per row, which llama.cpp does not have.
+INT8_ROWS = Kind(8, "int8", "", ("--quantize", "q8c"))
 
 CONTEXT = 8192  # The context that both programs assume.
 
