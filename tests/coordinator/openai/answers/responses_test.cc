@@ -5,6 +5,7 @@
 #include "coordinator/openai/answers/response_writer.h"
 #include "tests/coordinator/openai/api_server.h"
 #include "tests/coordinator/openai/bodies.h"
+#include "tests/support/patience.h"
 
 namespace lockstep::openai {
 namespace {
