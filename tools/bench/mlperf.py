@@ -180,8 +180,8 @@ def main() -> int:
     mean = offline["prompt_tokens"] / offline["answered"]
     print(f"{options.shape}, int8, {options.threads} threads, {options.requests} requests, prompts "
           f"of {mean:.0f} tokens on average\n")
-    print("| scenario | tokens/s | per core | share of int8 products | published tokens/s, 2 x 6980P "
-          "| per core | ratio per core |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print("| scenario | tokens/s | per core | share of int8 products | published, 2 x 6980P | "
+          "per core | ratio per core |\n| --- | --- | --- | --- | --- | --- | --- |")
     print(row("offline", offline, Published.offline, shape, limit, options.threads))
     if options.trials > 0:
         print(row("server", best, Published.server, shape, limit, options.threads))

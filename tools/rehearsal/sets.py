@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controllers of Deployment, StatefulSet and LeaderWorkerSet: each returns the pods to create
-and to delete now, and has no state. This file also tells which evictions the disruption budgets
-allow."""
+and to delete now, and has no state. This file also decides which evictions the disruption
+budgets allow."""
 
 import copy
 import dataclasses

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks and times each variant of the kernels that have variants. In a worker a rule chooses one.
+// Checks and times each variant of the kernels that have variants. Workers choose one by a rule.
 #pragma once
 
 #include "worker/kernels/device.h"
