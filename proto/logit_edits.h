@@ -11,12 +11,13 @@ namespace lockstep {
 // Appends an edit. `id` is above the ids in the list.
 void add_edit(int32_t id, float repetition, float add, cluster::LogitEdits* edits);
 
-// The shared edits of an output of the step, or an empty list. The index is valid.
+// The shared edits of an output of the step, or an empty list. The output's index of shared edits
+// must be valid.
 const cluster::LogitEdits& shared_edits_of(const cluster::Step& step,
                                            const cluster::Output& output);
 
-// Replaces the output's edits by all that apply to it: those of `shared` for ids that it does not
-// edit itself, and its own. Afterwards it shares none.
+// Replaces the output's edits by all that apply to it: the output's own edits, and from `shared`
+// the edits of all other ids. Afterwards the output shares no edits.
 void merge_shared_edits(const cluster::LogitEdits& shared, cluster::Output* output);
 // A copy of an output of the step, after merge_shared_edits().
 cluster::Output with_shared_edits(const cluster::Step& step, cluster::Output output);

@@ -26,8 +26,8 @@ class QueueTimes final : public EngineObserver {
  public:
   explicit QueueTimes(int64_t max_wait_ms) : max_wait_ms_(max_wait_ms) {}
 
-  // The error is kResourceExhausted with a retry_after(): after that time, few enough requests
-  // would be before this one.
+  // The error is kResourceExhausted with a retry_after(): after that time, so few requests would
+  // be before this one that it would begin in time.
   absl::Status check(const EngineRequest& request, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The time until this request would begin; 0 if it is unknown, or if no request is before this

@@ -65,8 +65,8 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
        "weights)",
        FlagValues{.is_size = true}},
       {"--silent-ms", &silent_ms,
-       "A worker that sends nothing for this time in ms counts as lost; if this command started "
-       "the worker, it starts it again",
+       "A worker that sends nothing for this time in ms counts as lost; a worker that this command "
+       "started is started again",
        FlagValues{.min = 500}},
       {"--stuck-ms", &stuck_ms,
        "A worker that blocks the others and makes no progress for this time in ms counts as lost"},
@@ -78,8 +78,8 @@ inline std::vector<Flag> ClusterCoreOptions::flags() {
        "requests wait",
        FlagValues{.min = 1}},
       {"--regrow-seconds", &regrow_ms,
-       "A group with lost ranks takes in a new worker as soon as no request runs; while requests "
-       "run, this time in seconds after the worker joined",
+       "A new worker replaces a lost rank as soon as no request runs; while requests run, this "
+       "many seconds after it joined",
        FlagValues{.min = 0, .max = 1e6, .unit = 1'000}},
       {"--speeds", &speeds,
        "Relative speeds of the workers, by rank, e.g. 8,8,4: speed 8 gets twice the part of speed "

@@ -97,7 +97,7 @@ inline std::vector<Flag> EngineOptions::serve_flags() {
        FlagValues{.min = 0, .max = 600'000}},
       {"--queue-seconds", &max_outage_ms,
        "A request that would wait longer, by an estimate, is refused. If no group of workers can "
-       "be formed for this time, requests without a deadline end. 0: no limit",
+       "be formed for this time, requests that have no deadline fail. 0: no limit",
        FlagValues{.min = 0, .max = 86'400, .unit = 1'000}},
   };
 }

@@ -43,8 +43,8 @@ class OutputSink {
   bool has_thought() const { return has_thought_; }
 
   void add_content(std::string_view text);
-  // Drops the blanks at the end of content. The next text is separated from it by its own blanks,
-  // or else by a line break.
+  // Drops the blanks at the end of content. If the next text begins with blanks, these separate
+  // it from the content; else a line break does.
   void drop_pending_blanks();
   void begin_call(std::string_view name, std::string_view id = {});
   // Appends to the last call.

@@ -134,9 +134,9 @@ const TextModel* find_text_model(const Json& model_type) {
   return found == std::end(kTextModels) ? nullptr : found;
 }
 
-// Decides whether the head is the embedding, and returns whether the two objects state different
-// values (releases of transformers write a default into the outer object). If they differ, the head
-// is the embedding only if the checkpoint has no head.
+// Decides whether the output head is the embedding, and returns whether the two objects state
+// different values (releases of transformers write a default into the outer object). If they
+// differ, the checkpoint decides: the embedding is the output head if the checkpoint has no other.
 bool tie_text(const Json& outer, Json& text) {
   const Json tied = outer.value("tie_word_embeddings", Json());
   if (tied.is_null()) return false;

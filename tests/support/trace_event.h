@@ -97,7 +97,7 @@ class TraceReader {
     const int64_t duration = trace_ns(event, "dur");
     if (begin < 0 || duration < 0) return "no time";
     int64_t& end = ends_.try_emplace(track, 0).first->second;
-    if (begin < end) return "begins before the one before it ends";
+    if (begin < end) return "begins before the end of the previous span";
     end = begin + duration;
     return "";
   }

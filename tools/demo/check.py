@@ -80,7 +80,7 @@ def make_golden(model, tokenizer):
 
 
 def write_golden(path, golden):
-    """Writes the golden file, lists on one line each."""
+    """Writes the golden file; each list is on one line."""
     heads = {key: value for key, value in golden.items() if key not in ("prompts", "texts")}
     lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in heads.items()]
     for name in ("prompts", "texts"):

@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// Whether a core's own prefetching is too short for kernels that multiply as fast as memory
-// delivers. A stream of the hardware's prefetcher ends at the border of its page; prefetches that
-// take lines of four pages alternately train four streams. Measured with one thread: Xeons of one
+// Whether a core's hardware prefetcher does not reach far enough ahead for kernels whose speed is
+// that of memory. A stream of the prefetcher ends at the border of its page; prefetches that take a
+// line from each of four pages in turn train four streams. Measured with one thread: Xeons of one
 // generation read 1.45 times as fast with such prefetches. On the next generation (model 207),
 // kernels for 1 row are as fast as with prefetches of one page after another; kernels for 4 rows
 // are 1.02 to 1.13 times as fast, kernels for 16 rows 1.02 to 1.25 times. On Zen the hardware's own

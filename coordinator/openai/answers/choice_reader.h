@@ -19,14 +19,15 @@ class ChoiceReader {
   OutputDelta read(const StreamEvent& event);
 
   bool has_calls() const { return parser_.has_calls(); }
-  // The number of tokens from the first to the last one that showed a thought: tags do not count.
+  // The number of tokens from the first to the last whose text is part of a thought. The tags
+  // around a thought do not count.
   int64_t reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
   OutputParser parser_;
   const bool shows_thoughts_;
   int64_t reasoning_tokens_ = 0;
-  int64_t tokens_since_ = 0;  // The number of tokens after the last one that showed a thought.
+  int64_t tokens_since_ = 0;  // The number of tokens after the last such token.
 };
 
 }  // namespace lockstep::openai

@@ -31,8 +31,9 @@ absl::StatusOr<std::vector<Span>> cut_at_matches(size_t size, Search search, Ste
     }
     // \K may move a match's beginning to before the search's start, or after the match's end.
     if (begin < covered || begin > end) {
-      return invalid_argument("a pattern's match: must begin between {} and its end, {}, found {}",
-                              covered, end, begin);
+      return invalid_argument(
+          "a pattern's match that ends at {}: must begin between {} and {}, found {}", end, covered,
+          end, begin);
     }
     if (covered != begin) spans.push_back({covered, begin, false});
     spans.push_back({begin, end, true});

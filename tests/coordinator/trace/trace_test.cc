@@ -108,7 +108,7 @@ TEST(TraceEventTest, ReadTraceFindsEachFaultOfATrace) {
   };
   const std::string span = R"({"ph":"X","pid":1,"tid":2,"name":"a","args":{},"ts":1,"dur":2})";
   EXPECT_EQ(fault(span), "");
-  EXPECT_THAT(fault(span + "," + span), HasSubstr("before the one before it ends"));
+  EXPECT_THAT(fault(span + "," + span), HasSubstr("before the end of the previous span"));
   for (const auto& [part, other] :
        std::vector<std::pair<std::string, std::string>>{{R"("ts":1)", R"("ts":-1)"},
                                                         {R"("dur":2)", R"("dur":-0.001)"},

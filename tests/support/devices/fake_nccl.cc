@@ -165,7 +165,7 @@ int fakeNcclStalls() {
   const std::lock_guard lock(mutex);
   return behaviour == "stalls";
 }
-// The number of communicators that were aborted since the last call.
+// The number of communicators that were aborted since this function was last called.
 int fakeNcclAborts() {
   const std::lock_guard lock(mutex);
   return std::exchange(aborts, 0);

@@ -90,7 +90,7 @@ TEST(CompletionTest, BashCompletesFlagsAndTheirValues) {
   EXPECT_EQ(in_bash({"worker", "--parent"}), Words());  // A hidden flag.
 }
 
-TEST(CompletionTest, BashCompletesFilesForModelsAndFlagsOfFiles) {
+TEST(CompletionTest, BashCompletesFilesForModelsAndForFlagsThatTakeFiles) {
   EXPECT_EQ(in_bash({"serve", ""}), Words({"script"}));
   EXPECT_EQ(in_bash({"serve", "--tls-cert", "sc"}), Words({"script"}));
   EXPECT_EQ(in_bash({"serve", "--weight-cache", ""}), Words({"auto", "off", "script"}));

@@ -188,7 +188,7 @@ std::shared_ptr<Command> add_bench(CLI::App& parent) {
         "prefill:512 (tokens), decode:128 (steps), decode:128@4096 (after 4096 tokens), "
         "decode:128x8 "
         "(8 sequences at once); \"-\": each line of standard input has cases. With --json the "
-        "first line is about the group, and each case has a line"},
+        "first line describes the workers; then each case has one line"},
        {"--repeat", &flags->repeat, "The number of runs; medians are printed",
         FlagValues{.min = 1}},
        {"--json", &flags->json, "One JSON object on one line"}});

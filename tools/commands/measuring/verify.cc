@@ -231,7 +231,8 @@ std::shared_ptr<Command> add_verify(CLI::App& parent) {
               "Use the prompt and values in this file, which --keep wrote; Python is not run",
               FlagValues{.form = "FILE"}},
              {"--tolerance", &flags->tolerance,
-              "Max error of a value, relative to its largest element (default: 2e-4; 5e-2 with "
+              "Max error of an operator's output, divided by its largest element (default: 2e-4; "
+              "5e-2 with "
               "bfloat16 weights or rounded KV pages; 0.15 with weights of 8 bits, 0.7 with 4)",
               FlagValues{.min = 0, .max = 1}},
              {"--json", &flags->json, "One JSON object on one line, with every value's error"}});

@@ -130,9 +130,9 @@ std::vector<Flag> PortFlags::flags() {
        "0: any free port, off: none",
        FlagValues{.form = "HOST:PORT|off"}},
       {"--api-threads", &api_threads,
-       "Max number of long requests of one network that are parsed and tokenized at once. "
-       "Another thread takes only short requests. If the number is 2 or more, one more thread "
-       "serves other networks",
+       "Max number of requests above 64 KiB from one IP network that are parsed and tokenized at "
+       "once. Another thread takes only shorter requests. If the number is 2 or more, one more "
+       "thread serves other networks",
        FlagValues{.min = 1, .max = 256}},
       {"--tls-cert", &tls.cert,
        "PEM file of the certificate, for --grpc, --http and --admin; reloaded when it changes",

@@ -124,7 +124,7 @@ TEST(ChatPromptTest, AnEmptyMessageIsContinuedIfTheTemplateReadsContentAsParts) 
   EXPECT_EQ(text->bytes, "<user>Hi</><assistant>");
 }
 
-TEST(ChatPromptTest, AFieldThatMustBeJsonIsRefusedByItsName) {
+TEST(ChatPromptTest, TheErrorOfAFieldThatMustBeJsonNamesTheField) {
   v1::ChatMessages chat;
   add(&chat, "user", "Hi");
   chat.add_tools("{");

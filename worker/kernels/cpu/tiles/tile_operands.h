@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operands of tile_nest.h: x as it is laid out, and parts of panels. Both are units of
-// kNestStep bytes: 64 bytes of each of 32 rows, or of each of 32 columns.
+// The operands of tile_nest.h: x after it was laid out for tiles, and parts of panels of weights.
+// Both consist of units of kNestStep bytes: 64 bytes of each of 32 rows, or of each of 32 columns.
 #pragma once
 
 #include "worker/kernels/cpu/tiles/tile_block.h"

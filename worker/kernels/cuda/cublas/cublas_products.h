@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the cuBLASLt algorithms that multiply a linear's operands in the fast class. Each shape
-// has one algorithm per bucket of rows. cuBLASLt proposes algorithms that do not split K for the
-// bucket's last number of rows. The first of them that cuBLASLt also accepts for the bucket's first
-// number is chosen. The plain kernel computes buckets without an algorithm, and operands that are
-// aligned to less than kOperandAlign; this is reported once for each shape or bucket.
+// has one algorithm per bucket of rows. cuBLASLt proposes algorithms for the bucket's last number
+// of rows; those that split K are left out. The first of the others that cuBLASLt also accepts for
+// the bucket's first number is chosen. The plain kernel computes buckets without an algorithm, and
+// operands that are aligned to less than kOperandAlign; this is reported once for each shape or
+// bucket.
 #pragma once
 
 #include <map>
@@ -18,8 +19,8 @@
 
 namespace lockstep::cuda {
 
-// The last numbers of rows of the buckets. A proof at load tries all buckets on all columns, except
-// the last one, which is for steps of very many rows.
+// The last numbers of rows of the buckets. A proof at load tries all columns in every bucket except
+// the last bucket, which is for steps of very many rows.
 inline constexpr int64_t kBucketEnds[] = {1, 8, 64, 8192, kMaxStepRows};
 // The alignment of addresses and rows, in bytes, that suffices for all algorithms on tensor cores.
 // Planned memory is aligned to more than that, but a view may begin anywhere.

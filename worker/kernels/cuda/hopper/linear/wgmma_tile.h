@@ -31,7 +31,7 @@ struct WgmmaTile {
     scales = words.scales;
   }
 
-  // The words of A of two steps.
+  // Loads the registers of wgmma's operand A, the weights, for two steps.
   template <int kHalf>
   __device__ void load_words(uint32_t (&a)[2][4]) const {
     WeightWords<kWeight> words;
@@ -116,7 +116,7 @@ struct WgmmaTile {
   }
 
   // Copies totals to the thread's part of shared memory, which a loop can index. A loop over
-  // registers must be unrolled, and would contain the code of the function kSums / 2 times.
+  // registers must be unrolled, and would contain the code of store_pair() kSums / 2 times.
   __device__ void store_pairs(const Product& product, int stripe, int64_t first_row) const {
     constexpr int kThreads = 2 * kWarpgroup;
     const int group = lane / 4, pair = lane % 4 * 2;
