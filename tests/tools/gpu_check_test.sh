@@ -67,7 +67,12 @@ alone
   }
   variant linear_mma_q4 0 10.5 true
   variant linear_wgmma_q4 64 20.5 false
-  echo '{"variant": "attention_apart", "shape": "4 x 5", "tflop_s": 30.5, "same_bits": true}'
+  attention() {
+    echo "{\"variant\": \"attention_\$1\", \"pages\": \"bf16\", \"shape\": \"2 of 3\"," \
+      "\"us\": \$2, \"same_bits\": \$3}"
+  }
+  attention mma 7.5 true
+  attention in_turn 6.5 false
   exit 0
 }
 echo '{"kernel": "copy", "shape": "within the GPU", "us": 1.0, "gb_s": 3000.0, "gflop_s": 0.0}'
@@ -121,7 +126,7 @@ check 200 0
 wants "# GPU check, $(date +%Y-%m-%d): GPU 0: none such"
 wants "| within the GPU | 3000.0 GB/s |"
 wants "| q4 | 7 x 8 x 9 | 10.5 | 20.5 (other bits) |"
-wants "| attention_apart | 4 x 5 | 30.5 |"
+wants "| bf16 | 2 of 3 | 6.5 (other bits) | 7.5 |"
 wants "| decode:64 | 100.5 | - | - |"
 wants "| decode:64 | 100.5 | 100.5 | 100.5 | 100.5 |"
 wants "| doctor_gpu | passed |"

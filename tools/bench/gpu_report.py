@@ -116,26 +116,36 @@ def kernel_part(results):
     return "\n" + table(["kernel", "shape", "us", "GB/s", "GFLOP/s"], rows) if rows else ""
 
 
-def tflops_of(variant):
-    return f"{variant['tflop_s']}{'' if variant['same_bits'] else ' (other bits)'}"
+def marked(one, figure):
+    return f"{figure}{'' if one['same_bits'] else ' (other bits)'}"
 
 
 def variant_part(results):
-    """TFLOP/s for many rows: of linears and experts by the rows per tile (0: the kernel that uses
-    mma.sync), and of attention by the way to divide the work."""
-    found, others = {}, []
+    """TFLOP/s of linears and experts for many rows, by the rows per tile; 0: the kernel that uses
+    mma.sync."""
+    found = {}
     for one in results["variants"]:
-        if "tile_rows" in one:
-            key = one["variant"].split("_")[-1], one["shape"]
-            found.setdefault(key, {})[one["tile_rows"]] = tflops_of(one)
-        else:
-            others.append([one["variant"], one["shape"], tflops_of(one)])
+        if "tile_rows" not in one:
+            continue
+        key = one["variant"].split("_")[-1], one["shape"]
+        found.setdefault(key, {})[one["tile_rows"]] = marked(one, one["tflop_s"])
     tiles = sorted({tile for row in found.values() for tile in row})
     rows = [[*key, *(row.get(tile, "-") for tile in tiles)] for key, row in found.items()]
     head = ["weights", "TFLOP/s of",
             *(f"tiles of {tile}" if tile else "mma.sync" for tile in tiles)]
-    return ("\n" + table(head, rows) if rows else "") + (
-        "\n" + table(["variant", "shape", "TFLOP/s"], others) if others else "")
+    return "\n" + table(head, rows) if rows else ""
+
+
+def attention_part(results):
+    """Microseconds of attention, by the way in which the work is divided."""
+    found = {}
+    for one in results["variants"]:
+        way = one["variant"].removeprefix("attention_")
+        if way != one["variant"]:
+            found.setdefault((one["pages"], one["shape"]), {})[way] = marked(one, one["us"])
+    ways = sorted({way for row in found.values() for way in row})
+    rows = [[*key, *(row.get(way, "-") for way in ways)] for key, row in found.items()]
+    return "\n" + table(["pages", "us of attention", *ways], rows) if rows else ""
 
 
 def main():
@@ -145,7 +155,8 @@ def main():
     results = read(logs)
     short = short_part(results)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "summary.md").write_text(short + kernel_part(results) + variant_part(results))
+    (folder / "summary.md").write_text(short + kernel_part(results) + variant_part(results) +
+                                       attention_part(results))
     print(short)
 
 
