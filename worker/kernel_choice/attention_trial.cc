@@ -55,10 +55,16 @@ AttentionTrials::AttentionTrials(const TrialPlace& place, const program::Program
   }
 }
 
+absl::StatusOr<DeviceMemory> AttentionTrials::on_device(const std::vector<std::byte>& bytes) {
+  const int64_t count = std::ssize(bytes);
+  ASSIGN_OR_RETURN(DeviceMemory memory, allocate_memory(device_, count, "trials"));
+  device_.copy_in(memory.data(), bytes.data(), count);
+  RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
+  return memory;
+}
+
 absl::StatusOr<DeviceMemory> AttentionTrials::filled(int64_t elements, DType dtype, int64_t seed) {
-  const int64_t bytes = elements * dtype_bytes(dtype);
-  ASSIGN_OR_RETURN(DeviceMemory memory, allocate_memory(device_, bytes, "trials"));
-  std::vector<std::byte> here(static_cast<size_t>(bytes));
+  std::vector<std::byte> here(static_cast<size_t>(elements * dtype_bytes(dtype)));
   for (int64_t i = 0; i < elements; ++i) {
     const float x = trial_x(seed, i);
     const uint16_t half = float_to_bf16(x);
@@ -66,9 +72,26 @@ absl::StatusOr<DeviceMemory> AttentionTrials::filled(int64_t elements, DType dty
                 dtype == DType::kBF16 ? static_cast<const void*>(&half) : &x,
                 static_cast<size_t>(dtype_bytes(dtype)));
   }
-  device_.copy_in(memory.data(), here.data(), bytes);
-  RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
-  return memory;
+  return on_device(here);
+}
+
+// Pages of codes, each with its scales after its codes: numbers of up to 2.
+absl::StatusOr<DeviceMemory> AttentionTrials::filled_with_codes(int64_t scales, int64_t seed) {
+  const int64_t page_bytes = pages_.page_bytes, codes = page_bytes - scales * 4;
+  std::vector<std::byte> here(static_cast<size_t>(pages_.pages * page_bytes));
+  for (int64_t page = 0; page < pages_.pages; ++page) {
+    std::byte* const begin = here.data() + page * page_bytes;
+    for (int64_t i = 0; i < codes; ++i) {
+      begin[i] = static_cast<std::byte>(
+          static_cast<int>(127 * trial_x(seed, page * page_bytes + i)) & 0xff);
+    }
+    for (int64_t i = 0; i < scales; ++i) {
+      const float x = (1 + trial_x(seed + 1, page * scales + i)) / 127;
+      const float scale = bf16_to_float(float_to_bf16(x));
+      std::memcpy(begin + codes + i * 4, &scale, 4);
+    }
+  }
+  return on_device(here);
 }
 
 // Copies the lists that the attributes point to onto the device.
@@ -102,8 +125,13 @@ absl::Status AttentionTrials::prepare(const KernelEntry& plain) {
                                         .k_dim = attrs.head_dim,
                                         .v_dim = attrs.values_in_keys ? 0 : attrs.v_dim,
                                         .dtype = pages_.dtype});
-  const int64_t elements = pages_.pages * pages_.page_bytes / dtype_bytes(pages_.dtype);
-  ASSIGN_OR_RETURN(page_memory_, filled(elements, pages_.dtype, 1));
+  if (pages_.dtype == DType::kI8) {
+    const int64_t scales = pages_.page_tokens * attrs.kv_heads * (attrs.values_in_keys ? 1 : 2);
+    ASSIGN_OR_RETURN(page_memory_, filled_with_codes(scales, 7));
+  } else {
+    const int64_t elements = pages_.pages * pages_.page_bytes / dtype_bytes(pages_.dtype);
+    ASSIGN_OR_RETURN(page_memory_, filled(elements, pages_.dtype, 1));
+  }
   pages_.data = page_memory_.data();
   ASSIGN_OR_RETURN(q_, filled(max_rows() * attrs.heads * attrs.head_dim, x_type_, 2));
   ASSIGN_OR_RETURN(k_, filled(max_rows() * attrs.kv_heads * attrs.head_dim, DType::kF32, 3));

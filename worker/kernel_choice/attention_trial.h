@@ -44,7 +44,9 @@ class AttentionTrials {
   std::vector<Case> cases() const;
   int64_t max_rows() const;
   absl::Status prepare(const KernelEntry& plain);
+  absl::StatusOr<DeviceMemory> on_device(const std::vector<std::byte>& bytes);
   absl::StatusOr<DeviceMemory> filled(int64_t elements, DType dtype, int64_t seed);
+  absl::StatusOr<DeviceMemory> filled_with_codes(int64_t scales, int64_t seed);
   absl::Status place_lists();
   KernelArgs args(const Case& rows) const;
   // Queues `times` calls and waits. Null, or why a call could not be queued.

@@ -62,8 +62,8 @@ std::map<LinearShape, int> shapes_of(const Program& program) {
   return shapes;
 }
 
-// The shape of an attention over bfloat16 pages on a GPU: for these there are several kernels with
-// the same bits. Nullopt for any other instruction, and if this rank has no heads.
+// The shape of an attention over pages of bfloat16 or int8 on a GPU: for these there are several
+// kernels with the same bits. Nullopt for any other instruction, and if this rank has no heads.
 std::optional<LinearShape> attention_of(const Program& program, const Backend& backend,
                                         const Instruction& instruction) {
   const Op op = op_of(instruction);
@@ -74,7 +74,7 @@ std::optional<LinearShape> attention_of(const Program& program, const Backend& b
                           .cols = attrs.attention().heads * attrs.attention().head_dim,
                           .depth = attrs.attention().head_dim,
                           .op = op};
-  if (shape.weight != DType::kBF16 || shape.cols == 0) return {};
+  if (shape.weight == DType::kF32 || shape.cols == 0) return {};
   return shape;
 }
 

@@ -10,9 +10,9 @@
 // 5 %. A shape that was not tried in time is computed by a kernel that was proven at another shape
 // of this program and refused at none; if there is none, by the plain kernel.
 //
-// For attention over bfloat16 pages on a GPU there are several kernels with the same bits. So each
-// rank chooses by time, in every class; a kernel with other bits than the table's last one is
-// refused.
+// For attention over pages of bfloat16 or int8 on a GPU there are several kernels with the same
+// bits. So each rank chooses by time, in every class; a kernel with other bits than the table's
+// last one is refused.
 #pragma once
 
 #include <atomic>

@@ -186,7 +186,8 @@ using PackedBytesFn = int64_t (*)(int64_t rows, int64_t cols);
 using ScratchBytesFn = int64_t (*)(const KernelArgs& largest, int threads);
 
 // The data that one layer stores for `tokens` positions on a rank: for each KV head, keys of k_dim
-// and values of v_dim elements; if v_dim is 0, values are the first columns of keys.
+// and values of v_dim elements; if v_dim is 0, values are the first columns of keys. On a device an
+// int8 page ends with all its scales: a float32 per key, and per value if v_dim is not 0.
 struct PageShape {
   int64_t tokens = 0;
   int64_t kv_heads = 0;

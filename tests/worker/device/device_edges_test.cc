@@ -25,8 +25,10 @@ struct Kept {
   DType weights;
   DType pages;
 };
-constexpr Kept kKept[] = {
-    {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kQ8, DType::kF32}};
+constexpr Kept kKept[] = {{DType::kF32, DType::kF32},
+                          {DType::kBF16, DType::kBF16},
+                          {DType::kQ8, DType::kF32},
+                          {DType::kQ8, DType::kI8}};
 
 // `fused`: the program is compiled as for a GPU, with values stored as bfloat16 and rope fused with
 // attention.
@@ -103,7 +105,7 @@ class DeviceEdgesTest : public testing::TestWithParam<const char*> {};
 TEST_P(DeviceEdgesTest, RoundedValuesAndFusedRopeChangeNoBit) {
   const Graph model = model_graph(GetParam());
   for (const Kept& kept : kKept) {
-    SCOPED_TRACE(dtype_name(kept.weights));
+    SCOPED_TRACE(std::string(dtype_name(kept.weights)) + ", " + dtype_name(kept.pages));
     const program::Program plain = program_for(model, kept, false);
     const program::Program fused = program_for(model, kept, true);
     EXPECT_EQ(count_rounded(plain), 0);

@@ -130,12 +130,13 @@ TEST(DeviceProofTest, AColumnWithTheValuesOfAnotherIsFound) {
                   AnyOf("linear_q4_cuda_shim", "linear_wgmma_q4_cuda_shim")));
 }
 
-// One attention with bfloat16 pages: four heads, each of which a KV head is shared by two.
-program::Program attention_program(const Backend& backend, program::Op op) {
+// One attention: four heads, of which each two share a KV head.
+program::Program attention_program(const Backend& backend, program::Op op,
+                                   program::DType pages = program::BF16) {
   constexpr int64_t kHeads = 4, kKvHeads = 2, kDim = 16;
   ProgramBuilder b(0, 1, 100, kHeads * kDim);
   program::State* state = b.program.add_states();
-  state->set_dtype(program::BF16);
+  state->set_dtype(pages);
   state->mutable_kv()->set_kv_heads(kKvHeads);
   state->mutable_kv()->set_k_dim(kDim);
   state->mutable_kv()->set_v_dim(kDim);
@@ -163,16 +164,21 @@ program::Program attention_program(const Backend& backend, program::Op op) {
 
 TEST(DeviceProofTest, AttentionOfFewRowsAndOfPromptsHasTheBitsOfTheOtherKernel) {
   const Backend backend = late_backend();
-  for (const program::Op op : {program::ATTENTION, program::ROPE_ATTENTION}) {
-    const program::Program program = attention_program(backend, op);
+  for (const auto& [op, pages] : {std::pair(program::ATTENTION, program::BF16),
+                                  std::pair(program::ROPE_ATTENTION, program::BF16),
+                                  std::pair(program::ATTENTION, program::I8),
+                                  std::pair(program::ROPE_ATTENTION, program::I8)}) {
+    const program::Program program = attention_program(backend, op, pages);
     const Proof proof = proven(program, backend);
     EXPECT_TRUE(proof.complete());
     EXPECT_THAT(complaints(proof, 20'000), ElementsAre());
     const std::string name(op_name(static_cast<Op>(op)));
+    const std::string type = pages == program::I8 ? "i8" : "bf16";
     EXPECT_THAT(chosen_names(program, backend, proof),
-                ElementsAre(AnyOf(name + "_wgmma_bf16_cuda_shim", name + "_rows_bf16_cuda_shim",
-                                  name + "_bf16_cuda_shim")));
-    ASSERT_EQ(proof.trials.size(), 3u);
+                ElementsAre(AnyOf(name + "_wgmma_" + type + "_cuda_shim",
+                                  name + "_rows_" + type + "_cuda_shim",
+                                  name + "_" + type + "_cuda_shim")));
+    ASSERT_EQ(proof.trials.size(), pages == program::I8 ? 2u : 3u);
     for (const Trial& trial : proof.trials) {
       ASSERT_EQ(trial.rows.size(), 4u);
       EXPECT_EQ(trial.rows[3].rows, 70) << "prompts with all rows of a step";

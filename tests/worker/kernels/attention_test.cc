@@ -13,6 +13,22 @@ KernelEntry reference_of(const KernelEntry& kernel) {
   return plain;
 }
 
+// A GPU rounds codes times their scale to bfloat16, and queries and weights of keys as for bfloat16
+// pages.
+bool has_codes_as_bf16(const KernelEntry& kernel) {
+  return kernel.weight == DType::kI8 && !has_cpu_bits(kernel);
+}
+
+// The kernel for bfloat16 pages with the same name otherwise.
+KernelEntry bf16_beside(const KernelEntry& kernel) {
+  std::string name = kernel.name;
+  name.replace(name.find("_i8"), 3, "_bf16");
+  for (const KernelEntry& other : kernels_of(Op::kAttention)) {
+    if (other.name == name) return other;
+  }
+  return {};
+}
+
 void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>& wanted,
                      const std::string& what) {
   for (size_t s = 0; s < wanted.size(); ++s) {
@@ -20,7 +36,8 @@ void expect_all_same(const std::vector<Matrix>& found, const std::vector<Matrix>
   }
 }
 
-// The kernel and the reference compute with the same rounded keys, values and queries. The error
+// The kernel and the reference compute with the same rounded keys, values and queries (for a GPU's
+// int8 pages the reference gets the numbers for which codes stand, in bfloat16 pages). The error
 // comes from float32 arithmetic (`slack`, relative to 1 + the result) and from the rounded weights
 // of keys. bfloat16: each weight is off by at most 2^-8 of itself. int8: each weight times the
 // scale of its value becomes a code, which is off by at most half a code. In a block of 64 keys the
@@ -50,11 +67,16 @@ class AttentionTest : public testing::TestWithParam<KernelEntry> {
   void expect_reference(Conversation& conversation, const Schedule& schedule,
                         const std::string& what, double slack = 4e-6, int64_t first_row = 0) {
     const auto found = conversation.run_all(GetParam(), schedule);
-    const auto wanted = conversation.run_all(reference_of(GetParam()), {});
-    conversation.take_magnitudes(GetParam().weight);
-    const auto magnitudes = conversation.run_all(reference_of(GetParam()), {});
+    KernelEntry plain = reference_of(GetParam());
+    if (has_codes_as_bf16(GetParam())) {
+      conversation.round_to_codes();
+      plain.weight = DType::kBF16;
+    }
+    const auto wanted = conversation.run_all(plain, {});
+    conversation.take_magnitudes(plain.weight);
+    const auto magnitudes = conversation.run_all(plain, {});
     for (size_t s = 0; s < wanted.size(); ++s) {
-      expect_within_rounding(found[s], wanted[s], magnitudes[s], GetParam().weight, slack, what,
+      expect_within_rounding(found[s], wanted[s], magnitudes[s], plain.weight, slack, what,
                              first_row);
     }
   }
@@ -273,11 +295,35 @@ TEST_P(AttentionTest, LongSequencesAgreeWithTheReferenceAndHaveTheSameBitsForAny
   expect_reference(conversation, {.chunk = 3000}, "long");
 }
 
+// Codes of int8 pages become bfloat16 before they are multiplied. So the bits are those of bfloat16
+// pages with these numbers.
+TEST_P(AttentionTest, CodesHaveTheBitsOfBfloat16PagesWithTheNumbersForWhichTheyStand) {
+  if (!has_codes_as_bf16(GetParam())) GTEST_SKIP() << "the pages are no GPU's int8 pages";
+  const Shape shapes[] = {
+      {.heads = 8, .kv_heads = 2, .head_dim = 64, .lengths = {300, 7}},
+      {.heads = 4, .kv_heads = 1, .head_dim = 128, .window = 90, .sinks = true, .lengths = {170}},
+      {.heads = 2, .kv_heads = 1, .head_dim = 256, .cap = 20, .lengths = {300}},
+      {.heads = 3, .kv_heads = 3, .head_dim = 80, .slopes = true, .lengths = {70}},
+      {.heads = 3, .kv_heads = 1, .head_dim = 20, .lengths = {70}},
+      {.heads = 3, .kv_heads = 1, .head_dim = 20, .v_dim = 11, .values_in_keys = true},
+  };
+  for (const Shape& shape : shapes) {
+    for (const Schedule& schedule : {Schedule{.last_alone = 2}, Schedule{.page_tokens = 64}}) {
+      Conversation conversation(shape);
+      const auto found = conversation.run_all(GetParam(), schedule);
+      conversation.round_to_codes();
+      expect_all_same(found, conversation.run_all(bf16_beside(GetParam()), schedule),
+                      "heads of " + std::to_string(shape.head_dim));
+    }
+  }
+}
+
 // GPUs have another kernel for steps in which each sequence has one row.
 TEST_P(AttentionTest, RowsAloneHaveTheBitsOfAPrompt) {
   const Shape shapes[] = {
-      {.heads = 1, .kv_heads = 1, .head_dim = 8, .lengths = {65, 256, 257, 1, 1100}},
+      {.heads = 1, .kv_heads = 1, .head_dim = 16, .lengths = {65, 256, 257, 1, 1100}},
       {.heads = 4, .kv_heads = 1, .head_dim = 128, .lengths = {70, 260}},
+      {.heads = 4, .kv_heads = 1, .head_dim = 256, .lengths = {40, 290}},
       {.heads = 9, .kv_heads = 1, .head_dim = 64, .lengths = {130}},
       {.heads = 16, .kv_heads = 1, .head_dim = 80, .lengths = {20, 67}},
       {.heads = 40, .kv_heads = 2, .head_dim = 16, .lengths = {66}},
@@ -389,13 +435,12 @@ TEST_P(AttentionTest, NoRowsOrNoHeadsWriteNothing) {
 // code. The data is normal: the largest of 64 numbers, whose code is 127, is 2.4 standard
 // deviations on average. So the error is 0.55 % of a key's or value's size. The errors of keys and
 // values add up.
-TEST(AttentionTypesTest, Int8PagesAreWithinTwoPercentOfFloat32) {
+TEST_P(AttentionTest, Int8PagesAreWithinTwoPercentOfFloat32) {
+  if (GetParam().weight != DType::kI8) GTEST_SKIP() << "other pages";
   Conversation conversation({.heads = 4, .kv_heads = 1, .head_dim = 64, .lengths = {300}});
-  const auto run_with = [&](DType dtype) {
-    return conversation.run_all(
-        *find_kernel(cpu_kernels(), Op::kAttention, dtype, DType::kF32, machine_isa()), {});
-  };
-  const auto exact = run_with(DType::kF32), rounded = run_with(DType::kI8);
+  const auto exact = conversation.run_all(
+      *find_kernel(cpu_kernels(), Op::kAttention, DType::kF32, DType::kF32, machine_isa()), {});
+  const auto rounded = conversation.run_all(GetParam(), {});
   double error = 0, size = 0;
   for (int64_t r = 0; r < 300; ++r) {
     for (int64_t c = 0; c < 256; ++c) {

@@ -5,7 +5,25 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/numbers/float16.h"
+
 namespace lockstep {
+
+static float to_bf16(float x) { return bf16_to_float(float_to_bf16(x)); }
+
+// Each of the matrix's rows has vectors of `dim` columns.
+static void round_vectors(const Matrix& matrix, int64_t dim) {
+  const TensorView& view = matrix.view();
+  for (int64_t i = 0; i < view.rows * view.cols / dim; ++i) {
+    float* x = view.row<float>(0) + i * dim;
+    float highest = 0;
+    for (int64_t d = 0; d < dim; ++d) highest = std::max(highest, std::abs(x[d]));
+    const float scale = to_bf16(highest / 127);
+    for (int64_t d = 0; d < dim; ++d) {
+      x[d] = scale == 0 ? 0 : to_bf16(std::nearbyint(x[d] / scale) * scale);
+    }
+  }
+}
 
 Conversation::Conversation(const Shape& shape, float key_size)
     : shape_(shape), sinks_(1, shape.heads) {
@@ -17,15 +35,29 @@ Conversation::Conversation(const Shape& shape, float key_size)
     float* keys = k_.back().view().row<float>(0);
     for (int64_t i = 0; i < rows * k_.back().view().cols; ++i) keys[i] *= key_size;
     v_.push_back(Matrix::random(rows, shape.kv_heads * v_dim(), seed + 2));
-    float* values = v_.back().view().row<float>(0);
-    for (int64_t i = 0; i < rows * shape.kv_heads && shape.values_in_keys; ++i) {
-      std::copy_n(keys + i * shape.head_dim, v_dim(), values + i * v_dim());
-    }
+    copy_values_of_keys(s);
   }
   for (int64_t h = 0; h < shape.heads; ++h) {
     slopes_.push_back(std::ldexp(1.0f, static_cast<int>(-h)));
     sinks_.view().row<float>(0)[h] = static_cast<float>(3 * h - 4);
     kv_head_of_.push_back(static_cast<int32_t>(h * shape.kv_heads / shape.heads));
+  }
+}
+
+void Conversation::copy_values_of_keys(size_t sequence) {
+  if (!shape_.values_in_keys) return;
+  const float* keys = k_[sequence].view().row<float>(0);
+  float* values = v_[sequence].view().row<float>(0);
+  for (int64_t i = 0; i < v_[sequence].view().rows * shape_.kv_heads; ++i) {
+    std::copy_n(keys + i * shape_.head_dim, v_dim(), values + i * v_dim());
+  }
+}
+
+void Conversation::round_to_codes() {
+  for (size_t s = 0; s < v_.size(); ++s) {
+    round_vectors(k_[s], shape_.head_dim);
+    round_vectors(v_[s], v_dim());
+    copy_values_of_keys(s);
   }
 }
 

@@ -39,6 +39,9 @@ class Conversation {
   Matrix& q(size_t sequence) { return q_[sequence]; }
   Matrix& k(size_t sequence) { return k_[sequence]; }
   Matrix& v(size_t sequence) { return v_[sequence]; }
+  // Replaces every key and value by the numbers that a GPU's int8 pages have instead: codes times a
+  // scale that bfloat16 can represent, rounded to bfloat16.
+  void round_to_codes();
   // Replaces every value by the effect that an error of its weight has: the value's magnitude, or
   // with int8 the largest magnitude of its vector.
   void take_magnitudes(DType dtype);
@@ -51,6 +54,7 @@ class Conversation {
   void start(const KernelEntry& kernel, const Schedule& schedule);
   // The attributes of a step of this shape, without its rows.
   AttentionAttrs attrs() const;
+  void copy_values_of_keys(size_t sequence);
   int64_t v_dim() const { return shape_.v_dim == 0 ? shape_.head_dim : shape_.v_dim; }
   void step(const KernelEntry& kernel, const Schedule& schedule, std::vector<int64_t>& done,
             std::vector<Matrix>& outputs);

@@ -43,8 +43,8 @@ bool gpu_has_the_shims_bits() {
 const KernelEntry* twin_of(const KernelEntry& kernel) {
   const std::string name = kernel.name;
   const bool attends = name.find("attention_") != std::string::npos;
-  const bool multiplies = name.find("mma_") != std::string::npos ||
-                          (attends && name.find("_bf16") != std::string::npos);
+  const bool multiplies =
+      name.find("mma_") != std::string::npos || (attends && kernel.weight != DType::kF32);
   for (const KernelEntry& entry : cuda_shim_kernels()) {
     if (multiplies && entry.name == name + "_shim") return &entry;
   }

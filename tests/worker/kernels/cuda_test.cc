@@ -18,7 +18,7 @@ namespace {
 TEST(CudaTableTest, EveryOperatorOfTheCpusTableHasAKernelForTheSameTypes) {
   for (const KernelEntry& cpu : cpu_kernels()) {
     // No GPU takes rows that are already rounded: programs for GPUs have none.
-    if (cpu.weight == DType::kI8 || cpu.op == Op::kRoundGroups) continue;
+    if (cpu.op == Op::kRoundGroups) continue;
     // A GPU's float16 weights need rows of the same type.
     const bool half = cpu.op == Op::kLinear && cpu.weight == DType::kF16;
     const DType rows = half ? DType::kF16 : cpu.activation;
@@ -66,8 +66,11 @@ TEST(CudaTableTest, AttentionRefusesHeadsWiderThanItsThreadBlocks) {
     EXPECT_STREQ(fits(1025, 1025), "head_dim up to 1024");
     EXPECT_STREQ(fits(64, 1025), "v_dim up to 1024");
     EXPECT_EQ(fits(64, 128), nullptr);
+    const int64_t scale = entry.weight == DType::kI8 ? 4 : 0;
     EXPECT_EQ(entry.page_bytes({16, 3, 20, 20, entry.weight}),
-              16 * 3 * 40 * dtype_bytes(entry.weight));
+              16 * 3 * (40 * dtype_bytes(entry.weight) + 2 * scale));
+    EXPECT_EQ(entry.page_bytes({16, 3, 20, 0, entry.weight}),
+              16 * 3 * (20 * dtype_bytes(entry.weight) + scale));
   }
 }
 

@@ -193,6 +193,8 @@ TEST_P(RopeAttentionTest, RopeAttentionHasTheBitsOfRopeAndAttention) {
 }
 
 TEST_P(RopeAttentionTest, AgreesWithTheReference) {
+  // The test above and AttentionTest compare rope_attention over int8 pages with it.
+  if (GetParam().weight == DType::kI8) GTEST_SKIP() << "the reference has the codes of processors";
   // Pages are not compared: the reference has a layout of its own.
   for (const Heads& heads : kHeads) {
     KernelEntry plain = GetParam();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times attention of prompts: by wgmma with each division of the work, and by mma.sync. All must
-// have the bits of the mma.sync kernel.
+// Times attention over each type of pages. Prompts: by wgmma with each division of the work, and by
+// mma.sync. Steps in which each sequence has one row: by the kernel for few rows, and by the kernel
+// for prompts. All must have the bits of the mma.sync kernel for prompts.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -41,13 +42,21 @@ constexpr Prompt kPrompts[] = {
     {32, 8, 128, 1, 4096, 4096, 1024},
 };
 
+constexpr Prompt kSingleRows[] = {
+    {32, 8, 128, 1, 1, 200},
+    {32, 8, 128, 1, 1, 4096},
+    {32, 8, 128, 16, 1, 4096},
+    {32, 8, 64, 16, 1, 4096},
+};
+
 class PromptOperands {
  public:
   PromptOperands(Device& device, const KernelEntry& kernel, const Prompt& prompt)
       : device_(device),
         prompt_(prompt),
+        pages_type_(kernel.weight),
         page_bytes_(kernel.page_bytes(
-            {kPageTokens, prompt.kv_heads, prompt.head_dim, prompt.head_dim, DType::kBF16})),
+            {kPageTokens, prompt.kv_heads, prompt.head_dim, prompt.head_dim, pages_type_})),
         q_(device, prompt.all_rows() * prompt.out_cols() * 2),
         kv_(device, prompt.all_rows() * prompt.kv_heads * prompt.head_dim * 4),
         pages_(device, prompt.sequences * prompt.pages() * page_bytes_),
@@ -87,7 +96,7 @@ class PromptOperands {
         .kv_head_of = {reinterpret_cast<const int32_t*>(map_.data()), prompt_.heads}};
     args.attrs.attention().read_only = true;  // Only attention is timed.
     args.state = {pages_.data(), page_bytes_, prompt_.sequences * prompt_.pages(), kPageTokens,
-                  DType::kBF16};
+                  pages_type_};
     args.step = view_;
     args.scratch = scratch_.data();
     args.queue = device_.queue();
@@ -138,6 +147,7 @@ class PromptOperands {
 
   Device& device_;
   const Prompt& prompt_;
+  const DType pages_type_;
   const int64_t page_bytes_;
   const DeviceMemory q_, kv_, pages_, map_, out_;
   DeviceMemory scratch_;
@@ -154,37 +164,53 @@ bool report(Device& device, const KernelEntry& mma, PromptOperands& operands, co
   KernelArgs counted = operands.args();
   StepView step = operands.step();
   counted.step = &step;
-  const auto flops = static_cast<double>(kernel_cost(mma, counted).flops);
+  const KernelCost cost = kernel_cost(mma, counted);
   const auto us = best_time(device, [&](int64_t) { return variant.run(operands.args()); });
-  const double tflops = us ? flops / *us / 1e6 : 0;
+  const double tflops = us ? static_cast<double>(cost.flops) / *us / 1e6 : 0;
+  const double gb = us ? static_cast<double>(cost.bytes) / *us / 1e3 : 0;
   std::printf(
-      "{\"variant\": \"attention_%s\", \"shape\": \"%s\", \"us\": %.2f, \"tflop_s\": %.1f, "
-      "\"of_peak\": %.3f, \"same_bits\": %s}\n",
-      variant.name, prompt.text().c_str(), us.value_or(0), tflops, tflops / kPeakTflops,
-      same ? "true" : "false");
+      "{\"variant\": \"attention_%s\", \"pages\": \"%s\", \"shape\": \"%s\", \"us\": %.2f, "
+      "\"gb_s\": %.1f, \"tflop_s\": %.1f, \"of_peak\": %.3f, \"same_bits\": %s}\n",
+      variant.name, dtype_short_name(mma.weight), prompt.text().c_str(), us.value_or(0), gb, tflops,
+      tflops / kPeakTflops, same ? "true" : "false");
   std::fflush(stdout);  // If the process is killed, earlier results are kept.
   return same && us.has_value();
+}
+
+// Prints the lines of the mma.sync kernel and of the variants, for each prompt. False: a variant
+// has other bits, or failed.
+bool compare(Device& device, const KernelEntry& mma, std::span<const Prompt> prompts,
+             std::span<const AttentionVariant> variants) {
+  bool right = true;
+  for (const Prompt& prompt : prompts) {
+    PromptOperands operands(device, mma, prompt);
+    if (!operands.fill(mma)) {
+      std::fprintf(stderr, "cuda_bench: the GPU has too little memory\n");
+      return false;
+    }
+    const std::vector<uint16_t> wanted = operands.result_of(mma.run);
+    right &= report(device, mma, operands, prompt, {"mma", mma.run}, !wanted.empty());
+    for (const AttentionVariant& variant : variants) {
+      const bool same = !wanted.empty() && operands.result_of(variant.run) == wanted;
+      right &= report(device, mma, operands, prompt, variant, same);
+    }
+  }
+  return right;
 }
 
 }  // namespace
 
 bool run_attention_variants(Device& device) {
-  const std::span<const AttentionVariant> variants = attention_variants_of(device);
-  const KernelEntry* mma = kernel_named(device, "attention_bf16_cuda");
-  if (mma == nullptr || variants.empty()) return true;  // This GPU has no variants.
   bool right = true;
-  for (const Prompt& prompt : kPrompts) {
-    PromptOperands operands(device, *mma, prompt);
-    if (!operands.fill(*mma)) {
-      std::fprintf(stderr, "cuda_bench: the GPU has too little memory\n");
-      return false;
-    }
-    const std::vector<uint16_t> wanted = operands.result_of(mma->run);
-    right &= report(device, *mma, operands, prompt, {"mma", mma->run}, !wanted.empty());
-    for (const AttentionVariant& variant : variants) {
-      const bool same = !wanted.empty() && operands.result_of(variant.run) == wanted;
-      right &= report(device, *mma, operands, prompt, variant, same);
-    }
+  for (const std::string type : {"bf16", "i8"}) {
+    const KernelEntry* mma = kernel_named(device, "attention_" + type + "_cuda");
+    const KernelEntry* rows = kernel_named(device, "attention_rows_" + type + "_cuda");
+    if (mma == nullptr || rows == nullptr) return true;  // A build without CUDA.
+    const AttentionVariant few_rows[] = {{"rows", rows->run}};
+    right &= compare(
+        device, *mma, kPrompts,
+        type == "bf16" ? attention_variants_of(device) : std::span<const AttentionVariant>());
+    right &= compare(device, *mma, kSingleRows, few_rows);
   }
   return right;
 }

@@ -6,7 +6,9 @@
 namespace lockstep::device {
 
 int64_t page_bytes(const PageShape& page) {
-  return page.tokens * page.kv_heads * (page.k_dim + page.v_dim) * dtype_bytes(page.dtype);
+  const int64_t scales = page.dtype != DType::kI8 ? 0 : page.v_dim == 0 ? 1 : 2;
+  const int64_t bytes = (page.k_dim + page.v_dim) * dtype_bytes(page.dtype) + scales * 4;
+  return page.tokens * page.kv_heads * bytes;
 }
 
 const char* attention_fits(const OperatorAttrs& operator_attrs, const Device&) {
@@ -20,7 +22,7 @@ int64_t product_scratch_bytes(const KernelArgs&, int) { return kProductBytes; }
 
 int64_t attention_scratch_bytes(const KernelArgs& largest, int) {
   const AttentionAttrs& attrs = largest.attrs.attention();
-  if (!takes_mma(attrs) || attrs.heads == 0) return 0;
+  if (!takes_mma(attrs, DType::kBF16) || attrs.heads == 0) return 0;  // It takes more than int8.
   return kMaxParts * part_floats(attrs.head_dim) * static_cast<int64_t>(sizeof(float));
 }
 

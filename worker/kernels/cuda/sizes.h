@@ -8,7 +8,8 @@
 namespace lockstep::device {
 
 // attention: a page has the keys and values of the first KV head, then those of the next one, and
-// so on. A block has one thread per column of a head.
+// so on; int8 pages then have the scales, in the same order. A block has one thread per column of a
+// head.
 inline constexpr int64_t kMaxHeadDim = 1024;
 int64_t page_bytes(const PageShape& page);
 const char* attention_fits(const OperatorAttrs& attrs, const Device& device);
@@ -20,14 +21,15 @@ inline constexpr int kSplitKeys = 256;
 inline constexpr int kMaxMmaDim = 256;
 inline constexpr int64_t kMaxParts = int64_t{8} << 10;
 constexpr int64_t part_floats(int64_t head_dim) { return head_dim + 2; }
-// Whether tensor cores compute heads with these attributes; reads no tables.
-constexpr bool takes_mma(const AttentionAttrs& attrs) {
-  return attrs.head_dim % 8 == 0 && attrs.head_dim <= kMaxMmaDim && attrs.v_dim == attrs.head_dim &&
-         !attrs.values_in_keys;
+// Whether tensor cores compute heads with these attributes over pages of this type (bfloat16 or
+// int8); reads no tables. Keys are copied in pieces of 16 bytes.
+constexpr bool takes_mma(const AttentionAttrs& attrs, DType pages) {
+  return attrs.head_dim * dtype_bytes(pages) % 16 == 0 && attrs.head_dim <= kMaxMmaDim &&
+         attrs.v_dim == attrs.head_dim && !attrs.values_in_keys;
 }
 int64_t attention_scratch_bytes(const KernelArgs& largest, int threads);
-// The kernels that an entry for bfloat16 pages may use; all have the same bits. kRows adds
-// attention_rows.cu to kMma, kWgmma adds hopper/attention_wgmma.cu to both.
+// The kernels that an entry for pages of one type may use; all have the same bits. kRows adds
+// attention_rows.cu to kMma, kWgmma adds hopper/attention_wgmma.cu to both (bfloat16 only).
 enum class AttentionBy { kMma, kRows, kWgmma };
 // How hopper/attention_wgmma.cu divides the work among blocks of threads; it changes no bit.
 enum class AttentionWork {
@@ -35,14 +37,15 @@ enum class AttentionWork {
   kApart    // Each tile and KV head has its own block.
 };
 
-// rope_attention: first the queries, rotated and rounded as in the pages, then attention's scratch.
-constexpr int64_t rotated_bytes(const TensorView& q, DType pages) {
-  return (q.rows * q.cols * dtype_bytes(pages) + 255) / 256 * 256;
+// rope_attention: first the queries, rotated and rounded, then attention's scratch. Queries are
+// float32 like their pages, else bfloat16.
+constexpr int64_t rotated_bytes(const TensorView& q, DType queries) {
+  return (q.rows * q.cols * dtype_bytes(queries) + 255) / 256 * 256;
 }
 template <DType kPages>
 int64_t rope_attention_scratch_bytes(const KernelArgs& largest, int threads) {
-  const int64_t rest = kPages == DType::kBF16 ? attention_scratch_bytes(largest, threads) : 0;
-  return rotated_bytes(largest.in[0], kPages) + rest;
+  if (kPages == DType::kF32) return rotated_bytes(largest.in[0], DType::kF32);
+  return rotated_bytes(largest.in[0], DType::kBF16) + attention_scratch_bytes(largest, threads);
 }
 
 // linear: the workspace of cuBLASLt's kernels; the best ones on sm_90 need that much. The scratch

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on tensor cores, for bfloat16 pages (FlashAttention-2, Dao 2023, arXiv:2307.08691).
+// Attention on tensor cores, for pages of bfloat16 or int8 (FlashAttention-2, Dao 2023,
+// arXiv:2307.08691).
 //
 // A block of threads computes an online softmax over its tile's keys, one block of keys after
 // another. Blocks of keys begin at multiples of their size. Each split of kSplitKeys positions
@@ -10,6 +11,7 @@
 //
 // Keys that no pair of the tile sees are loaded as zeros, since pages are undefined there.
 // Probabilities are rounded to bfloat16, in numerator and denominator.
+#include "worker/kernels/cuda/attention/attention_codes.h"
 #include "worker/kernels/cuda/attention/attention_mma.h"
 #include "worker/kernels/cuda/attention/attention_products.h"
 #include "worker/kernels/cuda/attention/attention_rows.h"
@@ -27,34 +29,54 @@ struct alignas(16) Numbers4 {
 
 // The shared memory of a block of threads. `totals` exists only if the block computes several
 // splits itself; the list of query heads is stored after this struct.
-template <int kDim, int kWarps>
+template <typename T, int kDim, int kWarps>
 struct Shared {
   BF16 keys[kKeys<kDim> * kDim];
   BF16 values[kKeys<kDim> * kDim];
   Words4 queries[kWarps][kDim / 16][kWarp];
   bool has_nan[kKeys<kDim>];
   int32_t head_count;
+  RowScales<T, kKeys<kDim>> scales[2];  // The keys' scales, and the values'.
   Numbers4 totals[kWarps][kDim / 8][kWarp];
 };
 
 // Starts to copy a block of keys (`side` 0) or values (1).
-template <int kDim, int kThreads>
+template <typename T, int kDim, int kThreads>
 __device__ void copy_block(const TiledAttention& params, const Tile& tile, int block, int side,
-                           BF16* to) {
-  constexpr int kChunks = kDim / 8;
+                           BF16* to, RowScales<T, kKeys<kDim>>& scales) {
+  constexpr int kCopies = kDim / kPerCopy<T>;
   const auto tokens = static_cast<uint32_t>(params.state.page_tokens);
   const auto dim = static_cast<int>(params.attrs.head_dim);
   const int64_t head_at = (int64_t{blockIdx.y} * 2 + side) * dim * tokens;
-  for (int i = static_cast<int>(threadIdx.x); i < kKeys<kDim> * kChunks; i += kThreads) {
-    const int row = i / kChunks, chunk = i % kChunks, key = block * kKeys<kDim> + row;
-    const bool there = tile.first_key <= key && key <= tile.last_key && chunk * 8 < dim;
+  for (int i = static_cast<int>(threadIdx.x); i < kKeys<kDim> * kCopies; i += kThreads) {
+    const int row = i / kCopies, copy = i % kCopies, key = block * kKeys<kDim> + row;
+    const bool there = tile.sees(key) && copy * kPerCopy<T> < dim;
     const std::byte* from = params.state.data;
     if (there) {
       const auto at = static_cast<uint32_t>(key);
       from += tile.sequence.pages[at / tokens] * params.state.page_bytes +
-              (head_at + at % tokens * dim + chunk * 8) * int64_t{sizeof(BF16)};
+              (head_at + at % tokens * dim + copy * kPerCopy<T>)*int64_t{sizeof(T)};
     }
-    copy_async(to + place_of<kDim>(row, chunk), from, there ? 16 : 0);
+    copy_async(copied_to<T, kDim>(to, row, copy), from, there ? 16 : 0);
+  }
+  if constexpr (kIsCode<T>) {
+    const int row = static_cast<int>(threadIdx.x) * 4, key = block * kKeys<kDim> + row;
+    if (row >= kKeys<kDim>) return;
+    const bool there = key + 3 >= tile.first_key && key <= tile.last_key;
+    copy_scales(params, tile.sequence.pages, key, side, there, scales.of + row);
+  }
+}
+
+// Decodes a block of codes, which begins at `first_key`. All threads call it; then products may
+// read the block.
+template <typename T, int kDim, int kThreads>
+__device__ void decode(const Tile& tile, int first_key, const RowScales<T, kKeys<kDim>>& scales,
+                       BF16* block) {
+  if constexpr (kIsCode<T>) {
+    decode_block<kDim, kThreads>(
+        block, scales, static_cast<int>(threadIdx.x),
+        [&](int row) { return tile.sees(first_key + row); }, [] { __syncthreads(); });
+    __syncthreads();
   }
 }
 
@@ -77,8 +99,8 @@ __device__ inline bool is_finite(BF16 x) { return (x.bits & 0x7f80) != 0x7f80; }
 // 0 times a value that is not finite would be NaN. So in a block with keys that some pairs do not
 // see, values that are not finite become zeros, and pairs that see such a value get NaN. All
 // threads call this function.
-template <int kDim, int kWarps>
-__device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim, kWarps>& shared,
+template <typename T, int kDim, int kWarps>
+__device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<T, kDim, kWarps>& shared,
                              Softmax (&softmax)[2]) {
   constexpr int kThreads = kWarps * kWarp, kCount = kKeys<kDim>;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -100,22 +122,25 @@ __device__ void take_out_nan(const Pair (&pairs)[2], int first_key, Shared<kDim,
 
 // Processes one block of keys, which are already being copied to shared memory. If there is a next
 // block, begins to copy its keys.
-template <int kDim, int kWarps>
+template <typename T, int kDim, int kWarps>
 __device__ void attend_block(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
-                             int block, bool has_next, Shared<kDim, kWarps>& shared,
+                             int block, bool has_next, Shared<T, kDim, kWarps>& shared,
                              Softmax (&softmax)[2], Products<kDim>& sums) {
   constexpr int kThreads = kWarps * kWarp, kCount = kKeys<kDim>;
   const int first = block * kCount, last = first + kCount - 1;
-  copy_block<kDim, kThreads>(params, tile, block, 1, shared.values);
+  copy_block<T, kDim, kThreads>(params, tile, block, 1, shared.values, shared.scales[1]);
   commit_copies();
   wait_copies<1>();
   __syncthreads();  // The keys are in shared memory.
+  decode<T, kDim, kThreads>(tile, first, shared.scales[0], shared.keys);
   Products<kCount> scores = {};
   const auto& queries = shared.queries[threadIdx.x / kWarp];
   multiply_keys<kDim>(
       shared.keys, [&](int step) { return queries[step][threadIdx.x % kWarp]; }, scores);
   __syncthreads();  // All threads have read the keys.
-  if (has_next) copy_block<kDim, kThreads>(params, tile, block + 1, 0, shared.keys);
+  if (has_next) {
+    copy_block<T, kDim, kThreads>(params, tile, block + 1, 0, shared.keys, shared.scales[0]);
+  }
   commit_copies();
   uint32_t probabilities[kCount / 8][2];
 #pragma unroll
@@ -131,8 +156,9 @@ __device__ void attend_block(const TiledAttention& params, const Tile& tile, con
   }
   wait_copies<1>();
   __syncthreads();  // The values are in shared memory.
+  decode<T, kDim, kThreads>(tile, first, shared.scales[1], shared.values);
   if (max(first, tile.first_key) < tile.all_from || min(last, tile.last_key) > tile.all_to) {
-    take_out_nan<kDim, kWarps>(pairs, first, shared, softmax);
+    take_out_nan<T, kDim, kWarps>(pairs, first, shared, softmax);
   }
   add_values<kDim, kDim>(
       shared.values, 0, [&](int step) { return probability_words(probabilities, step); }, sums);
@@ -175,14 +201,14 @@ __device__ void store(const TiledAttention& params, const Pair& pair, int half, 
 }
 
 // Processes blocks of keys [begin, end); there is at least one.
-template <int kDim, int kWarps>
+template <typename T, int kDim, int kWarps>
 __device__ void attend_pairs(const TiledAttention& params, const Tile& tile, const Pair (&pairs)[2],
-                             int begin, int end, Shared<kDim, kWarps>& shared) {
+                             int begin, int end, Shared<T, kDim, kWarps>& shared) {
   constexpr int kSplitBlocks = kSplitKeys / kKeys<kDim>;
   auto& totals = shared.totals[threadIdx.x / kWarp];
   Softmax softmax[2], before[2];
   Products<kDim> sums = {};
-  copy_block<kDim, kWarps * kWarp>(params, tile, begin, 0, shared.keys);
+  copy_block<T, kDim, kWarps * kWarp>(params, tile, begin, 0, shared.keys, shared.scales[0]);
   commit_copies();
   for (int step = 0; step < kDim / 16; ++step) {
     shared.queries[threadIdx.x / kWarp][step][threadIdx.x % kWarp] =
@@ -190,7 +216,7 @@ __device__ void attend_pairs(const TiledAttention& params, const Tile& tile, con
   }
   for (int block = begin; block < end; ++block) {
     const bool has_next = block + 1 < end;
-    attend_block<kDim, kWarps>(params, tile, pairs, block, has_next, shared, softmax, sums);
+    attend_block<T, kDim, kWarps>(params, tile, pairs, block, has_next, shared, softmax, sums);
     if (has_next && (block + 1) % kSplitBlocks != 0) continue;
     if (block < (begin / kSplitBlocks + 1) * kSplitBlocks) {
       before[0] = softmax[0], before[1] = softmax[1];
@@ -212,9 +238,9 @@ __device__ void attend_pairs(const TiledAttention& params, const Tile& tile, con
   }
 }
 
-template <int kDim, int kWarps>
+template <typename T, int kDim, int kWarps>
 __global__ void __launch_bounds__(kWarps* kWarp) attend_kernel(TiledAttention params) {
-  auto& shared = *reinterpret_cast<Shared<kDim, kWarps>*>(dynamic_shared());
+  auto& shared = *reinterpret_cast<Shared<T, kDim, kWarps>*>(dynamic_shared());
   auto* heads = reinterpret_cast<int32_t*>(dynamic_shared() + params.heads_at);
   const Tile tile = tile_of(params, blockIdx.x % params.tiles);
   int64_t begin = tile.first_key / kKeys<kDim>, end = tile.last_key / kKeys<kDim> + 1;
@@ -231,8 +257,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) attend_kernel(TiledAttention pa
     const int number = pass + warp * kPairs + lane / 4;
     const Pair pairs[2] = {pair_of(params, tile, heads, shared.head_count, number),
                            pair_of(params, tile, heads, shared.head_count, number + 8)};
-    attend_pairs<kDim, kWarps>(params, tile, pairs, static_cast<int>(begin), static_cast<int>(end),
-                               shared);
+    attend_pairs<T, kDim, kWarps>(params, tile, pairs, static_cast<int>(begin),
+                                  static_cast<int>(end), shared);
   }
 }
 
@@ -269,18 +295,18 @@ __global__ void merge_kernel(TiledAttention params) {
   }
 }
 
-template <int kDim, int kWarps>
+template <typename T, int kDim, int kWarps>
 const char* launch_tiles(TiledAttention params, bool has_totals, void* queue) {
-  using Memory = Shared<kDim, kWarps>;
+  using Memory = Shared<T, kDim, kWarps>;
   static_assert(kSplitKeys % kKeys<kDim> == 0);
   params.heads_at = has_totals ? sizeof(Memory) : offsetof(Memory, totals);
   const int64_t bytes = params.heads_at + params.attrs.heads * int64_t{sizeof(int32_t)};
-  return launch(attend_kernel<kDim, kWarps>,
+  return launch(attend_kernel<T, kDim, kWarps>,
                 {params.tiles * params.splits, params.attrs.kv_heads, bytes}, kWarps * kWarp, queue,
                 params);
 }
 
-template <int kDim>
+template <typename T, int kDim>
 const char* attend(const KernelArgs& args, bool by_rows) {
   const AttentionAttrs& attrs = args.attrs.attention();
   TiledAttention params{attention_params(args)};
@@ -296,9 +322,9 @@ const char* attend(const KernelArgs& args, bool by_rows) {
   params.tile_rows = max(1, (one_warp ? 1 : kMaxWarps<kDim>)*kPairs / group);
   params.tiles = rows / params.tile_rows + sequences;
   const char* failure =
-      by_rows && rows == sequences && takes_rows(params) ? attend_rows(params, args.queue)
-      : one_warp ? launch_tiles<kDim, 1>(params, has_totals, args.queue)
-                 : launch_tiles<kDim, kMaxWarps<kDim>>(params, has_totals, args.queue);
+      by_rows && rows == sequences && takes_rows(params) ? attend_rows<T>(params, args.queue)
+      : one_warp ? launch_tiles<T, kDim, 1>(params, has_totals, args.queue)
+                 : launch_tiles<T, kDim, kMaxWarps<kDim>>(params, has_totals, args.queue);
   if (failure != nullptr || !apart) return failure;
   const int64_t threads = (attrs.head_dim + kWarp - 1) / kWarp * kWarp;
   return launch(merge_kernel, {rows, attrs.heads}, static_cast<int>(threads), args.queue, params);
@@ -306,12 +332,15 @@ const char* attend(const KernelArgs& args, bool by_rows) {
 
 }  // namespace
 
+template <typename T>
 const char* attend_mma(const KernelArgs& args, bool by_rows) {
   const AttentionAttrs& attrs = args.attrs.attention();
   if (args.step->rows == 0 || attrs.kv_heads == 0) return nullptr;
-  if (attrs.head_dim <= kNarrow) return attend<kNarrow>(args, by_rows);
-  if (attrs.head_dim <= kMiddle) return attend<kMiddle>(args, by_rows);
-  return attend<kWide>(args, by_rows);
+  if (attrs.head_dim <= kNarrow) return attend<T, kNarrow>(args, by_rows);
+  if (attrs.head_dim <= kMiddle) return attend<T, kMiddle>(args, by_rows);
+  return attend<T, kWide>(args, by_rows);
 }
+template const char* attend_mma<BF16>(const KernelArgs& args, bool by_rows);
+template const char* attend_mma<Code>(const KernelArgs& args, bool by_rows);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

@@ -11,7 +11,8 @@ namespace lockstep::LOCKSTEP_TARGET {
 bool takes_rows(const TiledAttention& params);
 
 // Each row and split has its own block of threads, which stores the row's output. If params.parts
-// is set, the block stores the row's part there instead.
+// is set, the block stores the row's part there instead. T is as in attend_mma().
+template <typename T>
 const char* attend_rows(const TiledAttention& params, void* queue);
 
 }  // namespace lockstep::LOCKSTEP_TARGET

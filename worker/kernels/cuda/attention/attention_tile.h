@@ -27,6 +27,8 @@ struct Tile {
   int32_t rows = 0;
   int32_t first_key = 0, last_key = -1;
   int32_t all_from = 0, all_to = -1;
+
+  __device__ bool sees(int32_t key) const { return first_key <= key && key <= last_key; }
 };
 
 // The tiles of sequence i are numbered from first_row / tile_rows + i on. So there are enough

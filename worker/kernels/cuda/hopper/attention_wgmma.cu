@@ -525,9 +525,10 @@ bool takes_wgmma(const KernelArgs& args) {
   const bool aligned = reinterpret_cast<uintptr_t>(q.data) % 16 == 0 &&
                        q.stride * number_bytes % 16 == 0 &&
                        reinterpret_cast<uintptr_t>(args.state.data) % 16 == 0;
-  return device::takes_mma(attrs) && attrs.head_dim <= kMiddle && attrs.kv_heads > 0 &&
-         attrs.scale > 0 && attrs.cap == 0 && attrs.slopes.empty() && aligned &&
-         kBlockKeys % tokens == 0 && tokens >= 16 && head_lists_bytes(attrs) <= kMaxListsBytes;
+  return device::takes_mma(attrs, DType::kBF16) && attrs.head_dim <= kMiddle &&
+         attrs.kv_heads > 0 && attrs.scale > 0 && attrs.cap == 0 && attrs.slopes.empty() &&
+         aligned && kBlockKeys % tokens == 0 && tokens >= 16 &&
+         head_lists_bytes(attrs) <= kMaxListsBytes;
 }
 
 // Steps with few rows that see several splits are left to attention_mma.cu, which gives each split
@@ -547,7 +548,7 @@ const char* attend_wgmma_by(AttentionWork work, const KernelArgs& args) {
 }
 
 const char* attend_wgmma(const KernelArgs& args) {
-  if (!takes_wgmma(args) || !is_prompt(args)) return attend_mma(args, true);
+  if (!takes_wgmma(args) || !is_prompt(args)) return attend_mma<BF16>(args, true);
   return attend_wgmma_by(AttentionWork::kInTurn, args);
 }
 

@@ -3,14 +3,10 @@
 // times its scale (plus its minimum), rounded once to bfloat16.
 #pragma once
 
+#include "worker/kernels/cuda/codes.h"
 #include "worker/kernels/cuda/linear/fragments.h"
-#include "worker/kernels/cuda/mma.h"
 
 namespace lockstep::LOCKSTEP_TARGET {
-
-struct alignas(8) Words2 {
-  uint32_t at[2];
-};
 
 // Loads 16 bytes of global memory that are not read again.
 __device__ inline Words4 load_once(const std::byte* from) {
@@ -91,21 +87,17 @@ struct WeightWords {
   }
   __device__ uint32_t scaled(int step, int w) const {
     constexpr uint32_t kOne = 0x3f803f80, kNoSum = 0x80008000;  // -0: x + -0 is x.
-    // The bfloat16 128 + x has x in its low bits, if x is below 128.
-    uint32_t code, less;
+    uint32_t code;
     if constexpr (kKind.bits == 4) {
+      // The bfloat16 128 + x has x in its low bits.
       code = (codes[0].at[step] >> 4 * w & 0x000f000f) | 0x43004300;
-      less = kKind.minimum ? 0xc300c300 : 0xc308c308;  // -128, -136.
+      code = fma_pairs(code, kOne, kKind.minimum ? 0xc300c300 : 0xc308c308);  // -128, -136.
     } else {
-      const uint32_t pair = codes[step / 2].at[step % 2 * 2 + w / 2] >> 8 * (w % 2);
-      code = (pair & 0x007f007f) | 0x43004300;
-      less = (pair & 0x00800080) | 0xc300c300;  // -128; -256 for negative codes.
+      code = widened_codes(codes[step / 2].at[step % 2 * 2 + w / 2] >> 8 * (w % 2));
     }
-    code = fma_pairs(code, kOne, less);
     const uint32_t scale = of_group(scales.at[w % 2], step / 2);
     return fma_pairs(code, scale, kKind.minimum ? of_group(minima.at[w % 2], step / 2) : kNoSum);
   }
-  __device__ static uint32_t twice(uint32_t low) { return low | low << 16; }
   __device__ static uint32_t of_group(uint32_t pair, int group) {
     if constexpr (kKind.group == 0) return pair;
     return group == 0 ? twice(pair & 0xffff) : (pair & 0xffff0000) | pair >> 16;
