@@ -109,6 +109,25 @@ TEST(AttentionWgmmaTest, SinksAndKvHeadsInAnyOrderHaveTheBitsOfMmaSync) {
   expect_bits_of_mma(conversation, {}, "map");
 }
 
+TEST(AttentionWgmmaTest, CapsAndSlopesHaveTheBitsOfMmaSync) {
+  const Shape shapes[] = {
+      {.heads = 4, .kv_heads = 1, .head_dim = 64, .cap = 3, .lengths = {300, 17}},
+      {.heads = 4, .kv_heads = 2, .head_dim = 128, .slopes = true, .lengths = {290}},
+      {.heads = 2, .head_dim = 32, .window = 40, .cap = 0.5f, .slopes = true, .lengths = {130}},
+      {.heads = 3, .kv_heads = 1, .head_dim = 80, .cap = 50, .sinks = true, .lengths = {70}},
+      {.heads = 3,
+       .kv_heads = 1,
+       .head_dim = 16,
+       .slopes = true,
+       .lengths = {90},
+       .prefix_rows = 70},
+  };
+  for (const Shape& shape : shapes) {
+    Conversation conversation(shape, 5);
+    expect_bits_of_mma(conversation, {.chunk = 200}, "bent scores");
+  }
+}
+
 // Values that are not finite reach the rows that see them and no others.
 TEST(AttentionWgmmaTest, ValuesThatAreNotFiniteHaveTheEffectThatTheyHaveByMmaSync) {
   Conversation conversation({.heads = 4, .kv_heads = 1, .head_dim = 64, .lengths = {100}});
@@ -144,9 +163,6 @@ TEST(AttentionWgmmaTest, OperandsThatWgmmaCannotTakeAreLeftToMmaSync) {
     change(changed, changed.attrs.attention());
     return !cuda_shim::takes_wgmma(changed);
   };
-  const float slope = 1;
-  EXPECT_TRUE(refuses([](KernelArgs&, AttentionAttrs& attrs) { attrs.cap = 30; }));
-  EXPECT_TRUE(refuses([&](KernelArgs&, AttentionAttrs& attrs) { attrs.slopes = {&slope, 1}; }));
   EXPECT_TRUE(refuses([](KernelArgs&, AttentionAttrs& attrs) { attrs.scale = -1; }));
   EXPECT_TRUE(
       refuses([](KernelArgs&, AttentionAttrs& attrs) { attrs.head_dim = attrs.v_dim = 136; }));

@@ -24,22 +24,27 @@ struct Prompt {
   int64_t heads, kv_heads, head_dim;
   int64_t sequences, rows, length;
   int64_t window = 0;
+  float cap = 0;
+  bool slopes = false;
 
   std::string text() const {
     return std::to_string(heads) + "/" + std::to_string(kv_heads) + " heads of " +
            std::to_string(head_dim) + ", " + std::to_string(sequences) + " x " +
            std::to_string(rows) + " of " + std::to_string(length) +
-           (window > 0 ? ", window " + std::to_string(window) : "");
+           (window > 0 ? ", window " + std::to_string(window) : "") + (cap > 0 ? ", capped" : "") +
+           (slopes ? ", with slopes" : "");
   }
   int64_t all_rows() const { return sequences * rows; }
   int64_t pages() const { return (length + kPageTokens - 1) / kPageTokens; }
   int64_t out_cols() const { return heads * head_dim; }
 };
 constexpr Prompt kPrompts[] = {
-    {32, 8, 128, 1, 128, 128},         {32, 8, 128, 1, 512, 512},   {32, 8, 128, 1, 2048, 2048},
-    {32, 8, 128, 1, 8192, 8192},       {32, 8, 128, 1, 1024, 8192}, {32, 8, 128, 16, 256, 256},
-    {32, 32, 128, 1, 2048, 2048},      {64, 8, 128, 1, 4096, 4096}, {32, 8, 64, 1, 4096, 4096},
-    {32, 8, 128, 1, 4096, 4096, 1024},
+    {32, 8, 128, 1, 128, 128},          {32, 8, 128, 1, 512, 512},
+    {32, 8, 128, 1, 2048, 2048},        {32, 8, 128, 1, 8192, 8192},
+    {32, 8, 128, 1, 1024, 8192},        {32, 8, 128, 16, 256, 256},
+    {32, 32, 128, 1, 2048, 2048},       {64, 8, 128, 1, 4096, 4096},
+    {32, 8, 64, 1, 4096, 4096},         {32, 8, 128, 1, 4096, 4096, 1024},
+    {32, 8, 128, 1, 4096, 4096, 0, 50}, {32, 32, 128, 1, 4096, 4096, 0, 0, true},
 };
 
 constexpr Prompt kSingleRows[] = {
@@ -61,21 +66,25 @@ class PromptOperands {
         kv_(device, prompt.all_rows() * prompt.kv_heads * prompt.head_dim * 4),
         pages_(device, prompt.sequences * prompt.pages() * page_bytes_),
         map_(device, prompt.heads * 4),
+        slopes_(device, prompt.heads * 4),
         out_(device, (prompt.all_rows() + kGuardRows) * prompt.out_cols() * 2),
         step_(device, {.page_tokens = kPageTokens}) {}
 
   bool fill(const KernelEntry& kernel) {
     scratch_ = DeviceMemory(device_, scratch_bytes(kernel, args(), 1));
-    for (const DeviceMemory* memory : {&q_, &kv_, &pages_, &map_, &out_}) {
+    for (const DeviceMemory* memory : {&q_, &kv_, &pages_, &map_, &slopes_, &out_}) {
       if (memory->data() == nullptr) return false;
     }
     if (scratch_.data() == nullptr) return false;
     if (!fill_with_pattern(device_, std::to_array({&q_, &kv_, &pages_}))) return false;
     std::vector<int32_t> map;
+    std::vector<float> slopes;
     for (int64_t h = 0; h < prompt_.heads; ++h) {
       map.push_back(static_cast<int32_t>(h * prompt_.kv_heads / prompt_.heads));
+      slopes.push_back(1 / static_cast<float>(8 + h));
     }
     device_.copy_in(map_.data(), map.data(), prompt_.heads * 4);
+    device_.copy_in(slopes_.data(), slopes.data(), prompt_.heads * 4);
     return take_step() && device_.synchronize() == nullptr;
   }
 
@@ -93,6 +102,9 @@ class PromptOperands {
         .v_dim = prompt_.head_dim,
         .scale = 8.0f,
         .window = prompt_.window,
+        .cap = prompt_.cap,
+        .slopes = {reinterpret_cast<const float*>(slopes_.data()),
+                   prompt_.slopes ? prompt_.heads : 0},
         .kv_head_of = {reinterpret_cast<const int32_t*>(map_.data()), prompt_.heads}};
     args.attrs.attention().read_only = true;  // Only attention is timed.
     args.state = {pages_.data(), page_bytes_, prompt_.sequences * prompt_.pages(), kPageTokens,
@@ -149,7 +161,7 @@ class PromptOperands {
   const Prompt& prompt_;
   const DType pages_type_;
   const int64_t page_bytes_;
-  const DeviceMemory q_, kv_, pages_, map_, out_;
+  const DeviceMemory q_, kv_, pages_, map_, slopes_, out_;
   DeviceMemory scratch_;
   DeviceStep step_;
   std::vector<int32_t> numbers_, positions_, sequence_of_row_;

@@ -102,11 +102,14 @@ __device__ inline Code code_of(float x, float scale) {
   return {static_cast<int8_t>(std::bit_cast<uint32_t>(x / scale + kRound))};
 }
 
-// A score, from the product of a query and a key.
+// A score, from the product of a query and a key: scaled and capped; then with the head's slope.
+__device__ inline float capped_score(const AttentionAttrs& attrs, float product) {
+  const float scaled = product * attrs.scale;
+  return attrs.cap == 0 ? scaled : attrs.cap * tanh_of(scaled / attrs.cap);
+}
 __device__ inline float score_of(const AttentionAttrs& attrs, int64_t head, int64_t distance,
                                  float product) {
-  const float scaled = product * attrs.scale;
-  const float score = attrs.cap == 0 ? scaled : attrs.cap * tanh_of(scaled / attrs.cap);
+  const float score = capped_score(attrs, product);
   if (attrs.slopes.empty()) return score;
   return fmaf(attrs.slopes[head], static_cast<float>(distance), score);
 }

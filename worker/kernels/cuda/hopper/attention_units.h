@@ -61,9 +61,10 @@ constexpr int64_t head_lists_bytes(const AttentionAttrs& attrs) {
 
 // Keys and values each have a ring of slots. Queries have one or two buffers, with one slot for
 // each warpgroup. A slot is a block of 64 rows (wgmma_attention.h). For wide heads, the totals over
-// all splits are in shared memory, too.
-template <int kColumns, int kQueryBuffers>
+// all splits are in shared memory, too. `kBends`: scores have a cap, or heads have slopes.
+template <int kColumns, int kQueryBuffers, bool kBends>
 struct AttentionShape {
+  static constexpr bool kBentScores = kBends;
   static constexpr int kDim = kColumns, kBuffers = kQueryBuffers, kPanels = kDim / 64;
   static constexpr int kThreads = (kGroups + 1) * kWarpgroup;
   static constexpr bool kSharedTotals = kDim > kNarrow;

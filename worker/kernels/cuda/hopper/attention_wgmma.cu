@@ -127,6 +127,32 @@ class AttentionGroup {
     values_.advance();
   }
 
+  // Turns products into probabilities and their sums, for the keys of a block.
+  __device__ void take_softmax(const AttentionUnit& unit, int block, const Seen& seen, Numbers& at,
+                               ProbabilityWords& words) const {
+    if constexpr (Shape::kBentScores) bend(at.scores, block);
+    if (unit.is_masked(block)) mask(at.scores, block, seen);
+    update_softmax(at.scores, Shape::kBentScores ? 1.0f : params_.attrs.scale, at.now, at.shrink,
+                   words);
+  }
+  // Turns products into scores. No registers are free to keep slopes and positions between blocks.
+  __device__ void bend(float (&scores)[32], int block) const {
+#pragma unroll
+    for (float& score : scores) score = capped_score(params_.attrs, score);
+    if (params_.attrs.slopes.empty()) return;
+    const int key = block * kBlockKeys + lane_ % 4 * 2;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const Pair own = pair(uniform_unit(), half);
+      const float slope = params_.attrs.slopes[own.head];
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        const int distance = key + i / 2 * 8 + i % 2 - own.position;
+        float& score = scores[i / 2 * 4 + half * 2 + i % 2];
+        score = fmaf(slope, static_cast<float>(distance), score);
+      }
+    }
+  }
   __device__ void mask(float (&scores)[32], int block, const Seen& seen) const {
     const int key = block * kBlockKeys + lane_ % 4 * 2;
 #pragma unroll
@@ -218,8 +244,7 @@ class AttentionGroup {
     wgmma_wait<0>();
     pin(at.scores);
     release_keys();
-    if (unit.is_masked(begin)) mask(at.scores, begin, seen);
-    update_softmax(at.scores, params_.attrs.scale, at.now, at.shrink, at.words);
+    take_softmax(unit, begin, seen, at, at.words);
 #pragma unroll 1
     for (int block = begin + 1; block < end; ++block) attend_block(unit, block, seen, at);
     wait_values();
@@ -253,9 +278,8 @@ class AttentionGroup {
       merge[0] = Merge(at.all[0], at.now[0]), merge[1] = Merge(at.all[1], at.now[1]);
       at.now[0] = at.now[1] = {};
     }
-    if (unit.is_masked(block)) mask(at.scores, block, seen);
     ProbabilityWords next;
-    update_softmax(at.scores, params_.attrs.scale, at.now, at.shrink, next);
+    take_softmax(unit, block, seen, at, next);
     compute_here(at.now[0].total + at.now[1].total);
     wgmma_wait<0>();
     pin_words(at.words);  // Products may read the words until here.
@@ -509,10 +533,16 @@ const char* attend(const KernelArgs& args, bool apart) {
                          args.queue, pages, params);
 }
 
+template <int kDim, bool kBends>
+const char* attend_by(AttentionWork work, const KernelArgs& args) {
+  return work == AttentionWork::kInTurn ? attend<AttentionShape<kDim, 2, kBends>>(args, false)
+                                        : attend<AttentionShape<kDim, 1, kBends>>(args, true);
+}
 template <int kDim>
 const char* attend_by(AttentionWork work, const KernelArgs& args) {
-  return work == AttentionWork::kInTurn ? attend<AttentionShape<kDim, 2>>(args, false)
-                                        : attend<AttentionShape<kDim, 1>>(args, true);
+  const AttentionAttrs& attrs = args.attrs.attention();
+  return attrs.cap != 0 || !attrs.slopes.empty() ? attend_by<kDim, true>(work, args)
+                                                 : attend_by<kDim, false>(work, args);
 }
 
 }  // namespace
@@ -526,9 +556,8 @@ bool takes_wgmma(const KernelArgs& args) {
                        q.stride * number_bytes % 16 == 0 &&
                        reinterpret_cast<uintptr_t>(args.state.data) % 16 == 0;
   return device::takes_mma(attrs, DType::kBF16) && attrs.head_dim <= kMiddle &&
-         attrs.kv_heads > 0 && attrs.scale > 0 && attrs.cap == 0 && attrs.slopes.empty() &&
-         aligned && kBlockKeys % tokens == 0 && tokens >= 16 &&
-         head_lists_bytes(attrs) <= kMaxListsBytes;
+         attrs.kv_heads > 0 && attrs.scale > 0 && aligned && kBlockKeys % tokens == 0 &&
+         tokens >= 16 && head_lists_bytes(attrs) <= kMaxListsBytes;
 }
 
 // Steps with few rows that see several splits are left to attention_mma.cu, which gives each split

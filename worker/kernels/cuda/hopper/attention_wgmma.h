@@ -7,8 +7,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Whether attend_wgmma_by() takes the operands of attend_mma(): heads of up to 128 columns without
-// caps and slopes, and aligned rows.
+// Whether attend_wgmma_by() takes the operands of attend_mma(): heads of up to 128 columns, and
+// aligned rows.
 bool takes_wgmma(const KernelArgs& args);
 // Whether there are enough rows for wgmma.
 bool is_prompt(const KernelArgs& args);
