@@ -52,6 +52,7 @@ constexpr Prompt kSingleRows[] = {
     {32, 8, 128, 1, 1, 4096},
     {32, 8, 128, 16, 1, 4096},
     {32, 8, 64, 16, 1, 4096},
+    {8, 4, 256, 16, 1, 4096},
 };
 
 class PromptOperands {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention for steps with few rows. A block of threads processes one row, one KV head and one
-// split of the keys: each of its four warps has one block of keys. A warp copies its keys,
-// multiplies them, and then copies their values to the same place. The warps exchange their highest
-// scores. Then each warp computes the probabilities of its block, relative to the highest score in
-// this block and those before it, and the warps exchange the probabilities. Then each warp adds the
-// values of all four blocks in order, for a quarter of the columns. So sums have the order of
-// attention_mma.cu, although four warps share the work of one.
+// split of the keys, in rounds: in each round, each of its four warps has one block of keys. Heads
+// of up to 128 columns take one round, wider ones two. A warp copies its keys, multiplies them, and
+// then copies their values to the same place. The warps exchange their highest scores. Then each
+// warp computes the probabilities of its block, relative to the highest score in this block and
+// those before it, and the warps exchange the probabilities. Then each warp adds the values of all
+// four blocks in order, for a quarter of the columns. So sums have the order of attention_mma.cu,
+// although four warps share the work of one.
 #include "worker/kernels/cuda/attention/attention_codes.h"
 #include "worker/kernels/cuda/attention/attention_products.h"
 #include "worker/kernels/cuda/attention/attention_rows.h"
@@ -16,18 +17,20 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kBlockKeys = kKeys<kMiddle>;
 constexpr int kPageGroup = 16;  // A group of this many keys is in one page.
-static_assert(kKeys<kNarrow> == kBlockKeys && kWarps * kBlockKeys == kSplitKeys);
+template <int kDim>
+constexpr int kBlocks = kSplitKeys / kKeys<kDim>;  // The blocks of a split.
+static_assert(kBlocks<kNarrow> % kWarps == 0 && kBlocks<kMiddle> % kWarps == 0 &&
+              kBlocks<kWide> % kWarps == 0);
 
 template <typename T, int kDim>
 struct Shared {
-  BF16 blocks[kWarps][kBlockKeys * kDim];  // A warp's keys, then its values.
-  Words4 probabilities[kWarps][kBlockKeys / 16][kWarp];
+  BF16 blocks[kWarps][kKeys<kDim> * kDim];  // A warp's keys, then its values.
+  Words4 probabilities[kWarps][kKeys<kDim> / 16][kWarp];
   float highest[kWarps][kPairs];
   float totals[kWarps][kPairs];
   int32_t head_count;
-  RowScales<T, kBlockKeys> scales[kWarps];  // A warp's keys' scales, then its values'.
+  RowScales<T, kKeys<kDim>> scales[kWarps];  // A warp's keys' scales, then its values'.
 };
 
 // A row's keys in a split.
@@ -39,14 +42,33 @@ struct RowSplit {
   bool exists;
 
   __device__ bool sees(int32_t key) const { return first <= key && key <= last; }
-  // Blocks [begin(), end()) of the four have keys that the row sees.
+  // The row sees keys of blocks [begin(), end()) of the split.
+  template <int kDim>
   __device__ int begin() const {
-    return static_cast<int>(max(0, first / kBlockKeys - split * kWarps));
+    return static_cast<int>(max(0, first / kKeys<kDim> - split * kBlocks<kDim>));
   }
+  template <int kDim>
   __device__ int end() const {
-    return static_cast<int>(min(kWarps, last / kBlockKeys + 1 - split * kWarps));
+    return static_cast<int>(min(kBlocks<kDim>, last / kKeys<kDim> + 1 - split * kBlocks<kDim>));
   }
 };
+
+// The part of a split that is processed at once. Warps [begin, end) have a block of keys; the first
+// warp has, or would have, the block at key `first_key`.
+struct Round {
+  int begin, end;
+  int first_key;
+
+  __device__ bool has(int warp) const { return begin <= warp && warp < end; }
+};
+
+template <int kDim>
+__device__ Round round_of(const RowSplit& keys, int number) {
+  const int first = number * kWarps;
+  return {.begin = static_cast<int>(max(0, keys.begin<kDim>() - first)),
+          .end = static_cast<int>(min(kWarps, keys.end<kDim>() - first)),
+          .first_key = (keys.split * kBlocks<kDim> + first) * kKeys<kDim>};
+}
 
 __device__ RowSplit row_split(const TiledAttention& params) {
   const int64_t rows = params.step.rows, row = blockIdx.x % rows, split = blockIdx.x / rows;
@@ -62,19 +84,19 @@ __device__ RowSplit row_split(const TiledAttention& params) {
           .exists = first / kSplitKeys <= split && split <= last / kSplitKeys};
 }
 
-// Starts to copy a warp's block of keys (`side` 0) or values (1). Keys that the row does not see
-// are zeros.
+// Starts to copy a warp's block of keys (`side` 0) or values (1), which begins at `first_key`. Keys
+// that the row does not see are zeros.
 template <typename T, int kDim>
-__device__ void copy_own(const TiledAttention& params, const RowSplit& keys, int block, int side,
-                         BF16* to, RowScales<T, kBlockKeys>& scales) {
+__device__ void copy_own(const TiledAttention& params, const RowSplit& keys, int first_key,
+                         int side, BF16* to, RowScales<T, kKeys<kDim>>& scales) {
   constexpr int kCopies = kDim / kPerCopy<T>, kRows = kWarp / kCopies;
   const auto tokens = static_cast<uint32_t>(params.state.page_tokens);
   const auto dim = static_cast<int>(params.attrs.head_dim);
   const int lane = static_cast<int>(threadIdx.x % kWarp), copy = lane % kCopies;
   const int64_t head_at = (int64_t{blockIdx.y} * 2 + side) * dim * tokens + copy * kPerCopy<T>;
 #pragma unroll
-  for (int group = 0; group < kBlockKeys / kPageGroup; ++group) {
-    const int begin = block * kBlockKeys + group * kPageGroup;
+  for (int group = 0; group < kKeys<kDim> / kPageGroup; ++group) {
+    const int begin = first_key + group * kPageGroup;
     const std::byte* from = params.state.data;
     if (begin <= keys.last && begin + kPageGroup > keys.first) {
       const auto at = static_cast<uint32_t>(begin);
@@ -90,8 +112,8 @@ __device__ void copy_own(const TiledAttention& params, const RowSplit& keys, int
     }
   }
   if constexpr (kIsCode<T>) {
-    if (lane < kBlockKeys / 4) {
-      const int key = block * kBlockKeys + lane * 4;
+    if (lane < kKeys<kDim> / 4) {
+      const int key = first_key + lane * 4;
       const bool there = key + 3 >= keys.first && key <= keys.last;
       copy_scales(params, keys.pages, key, side, there, scales.of + lane * 4);
     }
@@ -101,14 +123,14 @@ __device__ void copy_own(const TiledAttention& params, const RowSplit& keys, int
 
 // Waits for a warp's copies. If they are codes, decodes them.
 template <typename T, int kDim>
-__device__ void receive_own(const RowSplit& keys, int warp, Shared<T, kDim>& shared) {
+__device__ void receive_own(const RowSplit& keys, int first_key, int warp,
+                            Shared<T, kDim>& shared) {
   wait_copies<0>();
   warp_meet();
   if constexpr (kIsCode<T>) {
-    const int first = (keys.split * kWarps + warp) * kBlockKeys;
     decode_block<kDim, kWarp>(
         shared.blocks[warp], shared.scales[warp], static_cast<int>(threadIdx.x % kWarp),
-        [&](int row) { return keys.sees(first + row); }, [] { warp_meet(); });
+        [&](int row) { return keys.sees(first_key + row); }, [] { warp_meet(); });
     warp_meet();
   }
 }
@@ -126,35 +148,34 @@ __device__ Pair pair_at(const RowSplit& keys, const int32_t* heads, int32_t head
 // Computes a warp's scores for its block of keys, and the highest score of each pair. The keys are
 // already being copied. After they have been read, begins to copy the values.
 template <typename T, int kDim>
-__device__ void multiply_own(const TiledAttention& params, const RowSplit& keys,
+__device__ void multiply_own(const TiledAttention& params, const RowSplit& keys, int first_key,
                              const Pair (&pairs)[2], int warp, Shared<T, kDim>& shared,
-                             Products<kBlockKeys>& scores) {
-  const int lane = static_cast<int>(threadIdx.x % kWarp), block = keys.split * kWarps + warp;
+                             Products<kKeys<kDim>>& scores) {
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   Words4 queries[kDim / 16];
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) queries[step] = query_words(params, pairs, step);
-  receive_own<T, kDim>(keys, warp, shared);
+  receive_own(keys, first_key, warp, shared);
   multiply_keys<kDim>(
       shared.blocks[warp], [&](int step) { return queries[step]; }, scores);
   warp_meet();
-  copy_own<T, kDim>(params, keys, block, 1, shared.blocks[warp], shared.scales[warp]);
+  copy_own<T, kDim>(params, keys, first_key, 1, shared.blocks[warp], shared.scales[warp]);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float highest = take_scores<kBlockKeys>(
-        params.attrs, pairs[half], half, block * kBlockKeys + lane % 4 * 2, -kInfinity, scores);
+    const float highest = take_scores<kKeys<kDim>>(params.attrs, pairs[half], half,
+                                                   first_key + lane % 4 * 2, -kInfinity, scores);
     if (lane % 4 == 0) shared.highest[warp][lane / 4 + half * 8] = highest;
   }
 }
 
 // Fills `highest`: for each block, the highest score of the pair in this block and those before it.
+// `before` is the highest in earlier rounds.
 template <typename T, int kDim>
-__device__ void list_highest(const RowSplit& keys, const Shared<T, kDim>& shared, int pair,
-                             float (&highest)[kWarps]) {
-  float before = -kInfinity;
+__device__ void list_highest(const Round& round, const Shared<T, kDim>& shared, int pair,
+                             float before, float (&highest)[kWarps]) {
 #pragma unroll
   for (int b = 0; b < kWarps; ++b) {
-    const bool exists = keys.begin() <= b && b < keys.end();
-    if (exists) before = Max::of(before, shared.highest[b][pair]);
+    if (round.has(b)) before = Max::of(before, shared.highest[b][pair]);
     highest[b] = before;
   }
 }
@@ -162,33 +183,33 @@ __device__ void list_highest(const RowSplit& keys, const Shared<T, kDim>& shared
 // A warp's probabilities and their sums.
 template <typename T, int kDim>
 __device__ void weigh_own(const float (&highest)[2][kWarps], int warp, Shared<T, kDim>& shared,
-                          const Products<kBlockKeys>& scores) {
+                          const Products<kKeys<kDim>>& scores) {
   const int lane = static_cast<int>(threadIdx.x % kWarp);
-  uint32_t probabilities[kBlockKeys / 8][2];
+  uint32_t probabilities[kKeys<kDim> / 8][2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float own = 0;
 #pragma unroll
     for (int b = 0; b < kWarps; ++b) own = b == warp ? highest[half][b] : own;
-    const float total = take_probabilities<kBlockKeys>(scores, half, base_of(own), probabilities);
+    const float total = take_probabilities<kKeys<kDim>>(scores, half, base_of(own), probabilities);
     if (lane % 4 == 0) shared.totals[warp][lane / 4 + half * 8] = total;
   }
 #pragma unroll
-  for (int step = 0; step < kBlockKeys / 16; ++step) {
+  for (int step = 0; step < kKeys<kDim> / 16; ++step) {
     shared.probabilities[warp][step][lane] = probability_words(probabilities, step);
   }
 }
 
 // Adds all blocks' values in order, for a warp's columns.
 template <typename T, int kDim>
-__device__ void add_blocks(const RowSplit& keys, const float (&highest)[2][kWarps], int warp,
+__device__ void add_blocks(const Round& round, const float (&highest)[2][kWarps], int warp,
                            const Shared<T, kDim>& shared, Softmax (&softmax)[2],
                            Products<kDim / kWarps>& sums) {
   constexpr int kCols = kDim / kWarps;
   const int lane = static_cast<int>(threadIdx.x % kWarp);
 #pragma unroll
   for (int b = 0; b < kWarps; ++b) {
-    if (b < keys.begin() || b >= keys.end()) continue;
+    if (!round.has(b)) continue;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float shrink = exp_of(softmax[half].highest - base_of(highest[half][b]));
@@ -232,6 +253,28 @@ __device__ void store(const TiledAttention& params, const Pair& pair, int half, 
   }
 }
 
+// Processes a round, whose keys are already being copied.
+template <typename T, int kDim>
+__device__ void attend_round(const TiledAttention& params, const RowSplit& keys, const Round& round,
+                             const Pair (&pairs)[2], Shared<T, kDim>& shared, Softmax (&softmax)[2],
+                             Products<kDim / kWarps>& sums) {
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  const int warp = static_cast<int>(threadIdx.x / kWarp);
+  const int first_key = round.first_key + warp * kKeys<kDim>;
+  Products<kKeys<kDim>> scores = {};
+  if (round.has(warp)) multiply_own(params, keys, first_key, pairs, warp, shared, scores);
+  __syncthreads();  // The highest scores of all blocks are in shared memory.
+  float highest[2][kWarps];
+  list_highest(round, shared, lane / 4, softmax[0].highest, highest[0]);
+  list_highest(round, shared, lane / 4 + 8, softmax[1].highest, highest[1]);
+  if (round.has(warp)) {
+    weigh_own(highest, warp, shared, scores);
+    receive_own(keys, first_key, warp, shared);
+  }
+  __syncthreads();  // The probabilities and values are in shared memory.
+  add_blocks(round, highest, warp, shared, softmax, sums);
+}
+
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kThreads) rows_kernel(TiledAttention params) {
   auto& shared = *reinterpret_cast<Shared<T, kDim>*>(dynamic_shared());
@@ -240,37 +283,33 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(TiledAttention params) {
   const int warp = static_cast<int>(threadIdx.x / kWarp);
   const RowSplit keys = row_split(params);
   if (!keys.exists) return;
-  const bool has_block = keys.begin() <= warp && warp < keys.end();
-  const int block = keys.split * kWarps + warp;
-  if (has_block) {
-    copy_own<T, kDim>(params, keys, block, 0, shared.blocks[warp], shared.scales[warp]);
-  }
+  constexpr bool kOneRound = kBlocks<kDim> == kWarps;
+  const int begin = kOneRound ? 0 : keys.begin<kDim>() / kWarps;
+  const int last = kOneRound ? 0 : (keys.end<kDim>() - 1) / kWarps;
+  const auto copy_keys = [&](int number) {
+    const Round round = round_of<kDim>(keys, number);
+    if (!round.has(warp)) return;
+    copy_own<T, kDim>(params, keys, round.first_key + warp * kKeys<kDim>, 0, shared.blocks[warp],
+                      shared.scales[warp]);
+  };
+  copy_keys(begin);
   list_heads(params.attrs, heads, shared.head_count);
   for (int pass = 0; pass < shared.head_count; pass += kPairs) {
     const Pair pairs[2] = {pair_at(keys, heads, shared.head_count, pass + lane / 4),
                            pair_at(keys, heads, shared.head_count, pass + lane / 4 + 8)};
-    Products<kBlockKeys> scores = {};
-    if (has_block) multiply_own(params, keys, pairs, warp, shared, scores);
-    __syncthreads();  // The highest scores of all blocks are in shared memory.
-    float highest[2][kWarps];
-    list_highest(keys, shared, lane / 4, highest[0]);
-    list_highest(keys, shared, lane / 4 + 8, highest[1]);
-    if (has_block) {
-      weigh_own(highest, warp, shared, scores);
-      receive_own(keys, warp, shared);
-    }
-    __syncthreads();  // The probabilities and values are in shared memory.
     Softmax softmax[2];
     Products<kDim / kWarps> sums = {};
-    add_blocks(keys, highest, warp, shared, softmax, sums);
+    for (int number = begin; number <= last; ++number) {
+      if (pass > 0 || number > begin) {
+        __syncthreads();  // All warps have read the values.
+        copy_keys(number);
+      }
+      attend_round<T, kDim>(params, keys, round_of<kDim>(keys, number), pairs, shared, softmax,
+                            sums);
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       store<kDim / kWarps>(params, pairs[half], half, keys.split, warp, softmax[half], sums);
-    }
-    if (pass + kPairs >= shared.head_count) return;
-    __syncthreads();  // All warps have read the values.
-    if (has_block) {
-      copy_own<T, kDim>(params, keys, block, 0, shared.blocks[warp], shared.scales[warp]);
     }
   }
 }
@@ -287,14 +326,14 @@ const char* launch_rows(const TiledAttention& params, void* queue) {
 
 bool takes_rows(const TiledAttention& params) {
   const bool stores_parts = params.step.longest <= kSplitKeys || params.parts != nullptr;
-  return params.attrs.head_dim <= kMiddle && params.state.page_tokens % kPageGroup == 0 &&
-         stores_parts;
+  return params.state.page_tokens % kPageGroup == 0 && stores_parts;
 }
 
 template <typename T>
 const char* attend_rows(const TiledAttention& params, void* queue) {
-  return params.attrs.head_dim <= kNarrow ? launch_rows<T, kNarrow>(params, queue)
-                                          : launch_rows<T, kMiddle>(params, queue);
+  if (params.attrs.head_dim <= kNarrow) return launch_rows<T, kNarrow>(params, queue);
+  if (params.attrs.head_dim <= kMiddle) return launch_rows<T, kMiddle>(params, queue);
+  return launch_rows<T, kWide>(params, queue);
 }
 template const char* attend_rows<BF16>(const TiledAttention& params, void* queue);
 template const char* attend_rows<Code>(const TiledAttention& params, void* queue);

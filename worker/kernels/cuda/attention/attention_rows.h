@@ -6,8 +6,8 @@
 
 namespace lockstep::LOCKSTEP_TARGET {
 
-// Whether attend_rows() takes these operands: heads of up to 128 columns. If there are several
-// splits, params.parts must have room for them.
+// Whether attend_rows() takes these operands of attend_mma(). If there are several splits,
+// params.parts must have room for them.
 bool takes_rows(const TiledAttention& params);
 
 // Each row and split has its own block of threads, which stores the row's output. If params.parts
