@@ -21,7 +21,8 @@
 namespace {
 
 constexpr char kAbout[] =
-    "Serves one large language model from many processes, and always computes the same bits.\n"
+    "Serves one large language model from many processes. By default any number of them computes\n"
+    "the same bits.\n"
     "MODEL is a folder in Hugging Face layout. Without MODEL the small demo model is used.\n\n"
     "  lockstep generate --prompt \"Once upon a time\" --workers 2\n"
     "  lockstep serve MODEL --workers 4";

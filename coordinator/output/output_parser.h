@@ -23,8 +23,8 @@ enum class ThoughtPlace { kBefore, kWithin, kAfter };
 struct OutputOptions {
   const Format* thoughts = nullptr;  // Null: everything is content.
   ThoughtPlace place = ThoughtPlace::kBefore;
-  const Format* tools = nullptr;                               // Null: the text has no calls.
-  bool one_call = false;                                       // Calls after the first are dropped.
+  const Format* tools = nullptr;                             // Null: the text has no calls.
+  bool one_call = false;                                     // Calls after the first are dropped.
   std::shared_ptr<const FunctionTypes> functions = nullptr;  // Null: types are unknown.
 };
 

@@ -79,8 +79,7 @@ class EitherCalls final : public CallReader {
 
 }  // namespace
 
-std::unique_ptr<CallReader> make_call_reader(const Format& format,
-                                             const FunctionTypes* functions) {
+std::unique_ptr<CallReader> make_call_reader(const Format& format, const FunctionTypes* functions) {
   if (format.has_json) return std::make_unique<EitherCalls>(format, functions);
   return make_one(format, format.notation, functions);
 }

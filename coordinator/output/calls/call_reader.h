@@ -53,7 +53,6 @@ class CallReader {
 };
 
 // The format outlives the reader. `functions` may be null.
-std::unique_ptr<CallReader> make_call_reader(const Format& format,
-                                             const FunctionTypes* functions);
+std::unique_ptr<CallReader> make_call_reader(const Format& format, const FunctionTypes* functions);
 
 }  // namespace lockstep
