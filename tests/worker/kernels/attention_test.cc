@@ -323,8 +323,8 @@ TEST_P(AttentionTest, RowsAloneHaveTheBitsOfAPrompt) {
   const Shape shapes[] = {
       {.heads = 1, .kv_heads = 1, .head_dim = 16, .lengths = {65, 256, 257, 1, 1100}},
       {.heads = 4, .kv_heads = 1, .head_dim = 128, .lengths = {70, 260}},
-      {.heads = 4, .kv_heads = 1, .head_dim = 256, .lengths = {40, 100, 290}},
-      {.heads = 17, .kv_heads = 1, .head_dim = 160, .window = 70, .lengths = {300, 150}},
+      {.heads = 1, .kv_heads = 1, .head_dim = 256, .lengths = {20, 130, 260}},
+      {.heads = 17, .kv_heads = 1, .head_dim = 144, .window = 20, .lengths = {134}},
       {.heads = 9, .kv_heads = 1, .head_dim = 64, .lengths = {130}},
       {.heads = 16, .kv_heads = 1, .head_dim = 80, .lengths = {20, 67}},
       {.heads = 40, .kv_heads = 2, .head_dim = 16, .lengths = {66}},
