@@ -118,7 +118,6 @@ absl::Status Generation::answer(std::vector<std::shared_ptr<Stream>>* streams) {
   exchange_->drop_body();
   facts_ = facts_of(request);
   facts_.ignored_fields = std::move(ignored);
-  facts_.held = std::make_shared<HeldBytes>(context_->held, exchange_->client());
   if (request.resumable) return in_json_words(start_resumable(request), request);
   const absl::Status submitted = submit(request, streams);
   if (!submitted.ok()) return in_json_words(submitted, request);
@@ -175,7 +174,6 @@ absl::Status Generation::start_resumable(const ApiRequest& request) {
   if (!named.ok()) return with_param(named, "X-Request-Id");
   RequestBatch batch(request.shared, *served.model);
   ASSIGN_OR_RETURN(EngineRequest one, to_engine(request, 0, &batch));
-  RETURN_IF_ERROR(hold_facts());
   RETURN_IF_ERROR(served.check_wait(one));
   const std::shared_ptr<const AnswerFacts> facts = take_facts();
   ResumableParams wanted = {.name = {.owner = served.owner_of(one.client), .id = facts->id},
@@ -194,7 +192,12 @@ absl::Status Generation::start_resumable(const ApiRequest& request) {
 }
 
 absl::Status Generation::hold_facts() {
-  if (facts_.held->hold(bytes_of(facts_)).fit(context_->max_held_bytes)) return absl::OkStatus();
+  const int64_t bytes = bytes_of(facts_);
+  if (bytes == 0) return absl::OkStatus();
+  if (facts_.held == nullptr) {
+    facts_.held = std::make_shared<HeldBytes>(context_->held, exchange_->client());
+  }
+  if (facts_.held->hold(bytes).fit(context_->max_held_bytes)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       fmt::format("the tools, prompts and fields that your answers in progress keep must take at "
                   "most {} bytes, found more; try again when one has ended",

@@ -63,8 +63,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
                                           RequestBatch* batch);
   int64_t repeated_bytes() const;
   AnswerFacts facts_of(const ApiRequest& request) const;
-  // Counts the memory of the facts until the answer ends. kResourceExhausted: the client's answers
-  // hold too much.
+  // Counts the memory of the facts until the answer ends, unless it can be resumed.
+  // kResourceExhausted: the client's answers hold too much.
   absl::Status hold_facts();
   absl::Status check_deadline() const;
   void stream_answer() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -56,7 +56,9 @@ struct AnswerFacts {
   std::string ignored_fields;  // See UnknownFields::take().
   std::string repeated;        // The request's fields that a response repeats: repeated_fields().
   const Tokenizer* tokenizer = nullptr;
-  std::shared_ptr<HeldBytes> held;  // Counts bytes_of() until the answer ends.
+  // Counts bytes_of() until the answer ends. Null if that is 0, or if the answer can be resumed:
+  // then the memory counts with the kept streams.
+  std::shared_ptr<HeldBytes> held;
 
   const std::string& echo_of(size_t prompt) const {
     static const std::string none;

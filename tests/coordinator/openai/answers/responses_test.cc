@@ -133,11 +133,19 @@ TEST(ResponsesTest, TheFieldsThatRunningResponsesKeepAreBoundedTogether) {
     EXPECT_TRUE(becomes_true([&] { return server.engine().stats().running > 0; }));
     expect_error(server.post("/v1/responses", body.dump()), 429, nullptr, "rate_limit_exceeded",
                  "must take at most 50000 bytes");
+    const auto other = server.send("POST", "/v1/completions", kStory.dump());  // It keeps nothing.
     gate.open();
+    EXPECT_EQ(other->wait().status, 200);
     EXPECT_EQ(first->wait().status, 200);
   }
   EXPECT_TRUE(
       becomes_true([&] { return server.post("/v1/responses", body.dump()).status == 200; }));
+  // Streams that are kept after their end count elsewhere.
+  for (int i = 0; i < 3; ++i) {
+    const OrderedJson kept = {{"stream", true}, {"resumable", true}};
+    EXPECT_EQ(server.post("/v1/responses", with(body, kept).dump()).status, 200);
+  }
+  EXPECT_EQ(server.post("/v1/responses", body.dump()).status, 200);
 }
 
 TEST(ResponsesTest, ItemsOfInputBecomeMessages) {
