@@ -8,7 +8,6 @@
 
 #include "base/sockets/address.h"
 #include "base/system/out_of_memory.h"
-#include "coordinator/http/connection/write_turn.h"
 #include "coordinator/http/response_writer.h"
 
 namespace lockstep::http {
@@ -278,20 +277,38 @@ void Connection::abandon() {
   if (mode_ == Mode::kAnswering) close();
 }
 
-void Connection::pump() {
-  for (WriteTurn turn(kRounds); turn.goes_on();) {
-    if (mode_ != Mode::kStreaming || write_armed_) return;
+void Connection::pump() { writes_long_ ? await_write_turn() : take_write_turn(); }
+
+void Connection::await_write_turn() {
+  if (!std::exchange(write_turn_awaited_, true)) thread_->await_write_turn(shared_from_this());
+}
+
+void Connection::take_write_turn() {
+  const std::shared_ptr<Connection> self = shared_from_this();  // Writing may close it.
+  write_turn_awaited_ = false;
+  WriteTurn turn(kRounds);
+  const bool is_done = write_pieces(&turn);
+  writes_long_ = turn.is_long();
+  if (is_done) return;
+  if (writes_long_) return await_write_turn();
+  boost::asio::post(thread_->context(), [self] { self->pump(); });
+}
+
+bool Connection::write_pieces(WriteTurn* turn) {
+  while (turn->goes_on()) {
+    if (mode_ != Mode::kStreaming || write_armed_) return true;
     const size_t before = out_.size();
     append_piece();
-    if (mode_ == Mode::kClosed) return;
+    if (mode_ == Mode::kClosed) return true;
     if (source_ == nullptr) {  // The rest of the answer is known.
       mode_ = Mode::kWriting;
-      return on_written();
+      on_written();
+      return true;
     }
     const bool gave_something = out_.size() > before;
-    if (!flush() || !gave_something) return;
+    if (!flush() || !gave_something) return true;
   }
-  boost::asio::post(thread_->context(), [self = shared_from_this()] { self->pump(); });
+  return false;
 }
 
 // Appends the bytes that the source has now.

@@ -13,7 +13,6 @@
 #include "base/system/clock.h"
 #include "base/system/out_of_memory.h"
 #include "base/tls/tls.h"
-#include "coordinator/http/connection/write_turn.h"
 
 namespace lockstep::http {
 namespace {
@@ -368,28 +367,53 @@ bool Http2Connection::fill() {
   return true;
 }
 
+// A client that has proved who it is does not wait.
 void Http2Connection::flush() {
-  if (is_closed_ || write_armed_ || (channel_.is_tls() && channel_.is_handshaking())) return;
-  for (WriteTurn turn(kWriteRounds); turn.goes_on();) {
+  writes_long_ && !is_kept_ ? await_write_turn() : take_write_turn();
+}
+
+void Http2Connection::await_write_turn() {
+  if (is_closed_ || std::exchange(write_turn_awaited_, true)) return;
+  thread_->await_write_turn(shared_from_this());
+}
+
+void Http2Connection::take_write_turn() {
+  const std::shared_ptr<Http2Connection> self = shared_from_this();  // Writing may close it.
+  write_turn_awaited_ = false;
+  WriteTurn turn(kWriteRounds);
+  const bool is_done = write_out(&turn);
+  writes_long_ = turn.is_long();
+  if (is_done) return;
+  if (writes_long_ && !is_kept_) return await_write_turn();
+  boost::asio::post(thread_->context(), [self] { self->flush(); });
+}
+
+// False: the turn ended before all bytes were written.
+bool Http2Connection::write_out(WriteTurn* turn) {
+  if (is_closed_ || write_armed_ || (channel_.is_tls() && channel_.is_handshaking())) return true;
+  while (turn->goes_on()) {
     if (sent_ == out_.size()) {
       bool goes_on = false;
       if (!within_memory([&] { return goes_on = fill(), absl::OkStatus(); }).ok() || !goes_on) {
-        return close();
+        close();
+        return true;
       }
       if (out_.empty()) {
         std::string().swap(out_);  // Idle connections keep no memory.
         const bool is_over =
             nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0;
-        return is_over ? close() : void();
+        if (is_over) close();
+        return true;
       }
     }
     const auto [outcome, bytes] = channel_.write(std::string_view(out_).substr(sent_));
-    if (outcome == Channel::Outcome::kWantWrite) return wait_writable();
-    if (outcome != Channel::Outcome::kDone) return close();
+    if (outcome == Channel::Outcome::kWantWrite) wait_writable();
+    if (outcome != Channel::Outcome::kDone && outcome != Channel::Outcome::kWantWrite) close();
+    if (outcome != Channel::Outcome::kDone) return true;
     sent_ += bytes;
     write_deadline_ = kNever;
   }
-  boost::asio::post(thread_->context(), [self = shared_from_this()] { self->flush(); });
+  return false;
 }
 
 // ---- Deadlines ----

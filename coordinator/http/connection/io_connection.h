@@ -33,8 +33,9 @@ class IoConnection {
 
   // Owns the descriptor from here on.
   virtual void start(int descriptor) = 0;
-  // Continues the work that waited for a turn (IoThread::await_turn()).
+  // Continues the work that waited for a turn (IoThread::await_turn(), await_write_turn()).
   virtual void take_turn() = 0;
+  virtual void take_write_turn() = 0;
   // Checks the deadlines.
   virtual void tick(Clock::time_point now) = 0;
   virtual void drain() = 0;

@@ -56,7 +56,8 @@ IoThread::IoThread(ServerState* server)
       mailbox_(std::make_shared<Mailbox>(&context_)),
       ticker_(context_),
       tick_time_(tick_time_of(server->limits)),
-      turn_timer_(context_),
+      turns_{&IoConnection::take_turn, boost::asio::steady_timer(context_)},
+      write_turns_{&IoConnection::take_write_turn, boost::asio::steady_timer(context_)},
       scratch_(kScratchBytes, '\0') {
   tick();
   thread_ = std::thread([this] { run(); });
@@ -66,7 +67,8 @@ IoThread::~IoThread() {
   mailbox_->post([this] {
     stopping_ = true;
     ticker_.cancel();
-    turn_timer_.cancel();
+    turns_.timer.cancel();
+    write_turns_.timer.cancel();
     for_each([](IoConnection& connection) { connection.close(); });
     work_.reset();
   });
@@ -134,20 +136,25 @@ void IoThread::for_each(const Act& act) {
 }
 
 void IoThread::await_turn(const std::shared_ptr<IoConnection>& connection) {
-  turns_.add(connection->network(), connection, connection->is_first_turn());
-  run_turns();
+  turns_.queue.add(connection->network(), connection, connection->is_first_turn());
+  run_turns(&turns_);
+}
+
+void IoThread::await_write_turn(const std::shared_ptr<IoConnection>& connection) {
+  write_turns_.queue.add(connection->network(), connection, /*is_first=*/false);
+  run_turns(&write_turns_);
 }
 
 // A timer runs the turns, because Asio handles the sockets that are ready before it.
-void IoThread::run_turns() {
-  if (turn_armed_ || stopping_ || turns_.time() == Clock::time_point::max()) return;
-  turn_armed_ = true;
-  turn_timer_.expires_at(turns_.time());
-  turn_timer_.async_wait([this](const boost::system::error_code& error) {
-    turn_armed_ = false;
+void IoThread::run_turns(Turns* turns) {
+  if (turns->is_armed || stopping_ || turns->queue.time() == Clock::time_point::max()) return;
+  turns->is_armed = true;
+  turns->timer.expires_at(turns->queue.time());
+  turns->timer.async_wait([this, turns](const boost::system::error_code& error) {
+    turns->is_armed = false;
     if (error) return;
-    turns_.run([](IoConnection& connection) { connection.take_turn(); });
-    run_turns();
+    turns->queue.run([turns](IoConnection& connection) { (connection.*turns->take)(); });
+    run_turns(turns);
   });
 }
 

@@ -108,6 +108,9 @@ class IoThread {
   void forget(IoConnection* connection);
   // Calls the connection's take_turn() when it has its turn (FairTurns).
   void await_turn(const std::shared_ptr<IoConnection>& connection);
+  // The same for take_write_turn(), in another queue: answers that take long to write get at most
+  // half of the thread's time, and what is ready on sockets comes before each of their turns.
+  void await_write_turn(const std::shared_ptr<IoConnection>& connection);
 
  private:
   template <typename Act>
@@ -117,7 +120,14 @@ class IoThread {
   // which ends when its client closes, or at its deadline.
   void run();
   void tick();
-  void run_turns();
+  // Connections that wait for a turn, and the call that is their turn.
+  struct Turns {
+    void (IoConnection::*take)();
+    boost::asio::steady_timer timer;
+    FairTurns<IoConnection> queue = {};
+    bool is_armed = false;
+  };
+  void run_turns(Turns* turns);
 
   ServerState* const server_;
   boost::asio::io_context context_{1};
@@ -126,9 +136,8 @@ class IoThread {
   // Checks all deadlines: with thousands of streams this costs less than one timer for each.
   boost::asio::steady_timer ticker_;
   const Clock::duration tick_time_;
-  FairTurns<IoConnection> turns_;
-  boost::asio::steady_timer turn_timer_;
-  bool turn_armed_ = false;
+  Turns turns_;
+  Turns write_turns_;
   std::string scratch_;
   std::vector<std::shared_ptr<IoConnection>> connections_;
   std::minstd_rand random_{std::random_device{}()};

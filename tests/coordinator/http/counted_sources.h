@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/system/clock.h"
 #include "base/threads/mutex.h"
 #include "coordinator/http/event_stream.h"
 
@@ -37,6 +38,7 @@ struct Counts {
   std::atomic<int> gone{0};
   std::atomic<int> sources{0};          // Sources that are alive.
   std::atomic<int64_t> bytes_given{0};  // Bytes from endless sources.
+  std::atomic<int64_t> slow_pieces{0};  // Pieces from slow sources.
 };
 
 class CountedSource : public EventSource {
@@ -64,6 +66,19 @@ class EndlessSource final : public CountedSource {
   State read(std::string* bytes) override {
     bytes->append(kPieceBytes, 'x');
     counts_->bytes_given += kPieceBytes;
+    return State::kMore;
+  }
+};
+
+// Endless, with pieces of one byte that take 0.2 ms of processor time.
+class SlowSource final : public CountedSource {
+ public:
+  using CountedSource::CountedSource;
+  State read(std::string* bytes) override {
+    for (const int64_t begin = thread_time_ns(); thread_time_ns() - begin < 200'000;) {
+    }
+    *bytes += 'x';
+    ++counts_->slow_pieces;
     return State::kMore;
   }
 };

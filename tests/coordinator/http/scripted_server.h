@@ -30,9 +30,9 @@ inline ServerOptions http2_options(const Limits& limits = {}) {
 }
 
 // /quick answers at once, /echo with the body, /held and /stream when the test says so, /endless
-// sends without end, and /dropped never answers. With HTTP/2, /pieces answers each piece of the
-// request's body with this piece; /pieces/endless does so without a time limit. /keep calls
-// keep_connection().
+// sends without end, /slow in pieces that take long to make, and /dropped never answers. With
+// HTTP/2, /pieces answers each piece of the request's body with this piece; /pieces/endless does so
+// without a time limit. /keep calls keep_connection().
 class ScriptedServer {
  public:
   explicit ScriptedServer(const Limits& limits = {}, int64_t max_connections = 5000,
@@ -96,6 +96,9 @@ class ScriptedServer {
     if (path == "/echo") return exchange->respond({.body = exchange->request().body});
     if (path == "/endless") {
       return exchange->stream({}, std::make_unique<EndlessSource>(&counts_));
+    }
+    if (path == "/slow") {
+      return exchange->stream({}, std::make_unique<SlowSource>(&counts_));
     }
     if (path == "/dropped") return;
     if (path == "/keep") {
