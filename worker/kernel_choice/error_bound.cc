@@ -41,14 +41,14 @@ constexpr int64_t kStepsPerSlice = kSliceDepth / kStepDepth;
 
 }  // namespace
 
-std::string text_of(const LinearShape& shape) {
+std::string text_of(const TrialShape& shape) {
   const std::string rows =
       shape.x == shape.weight ? "" : fmt::format(" of {} rows", dtype_short_name(shape.x));
   return fmt::format("{} {} [{}, {}]{}{}", op_name(shape.op), dtype_short_name(shape.weight),
                      shape.cols, shape.depth, rows, shape.bias ? " with bias" : "");
 }
 
-double error_bound(const LinearShape& shape, bool slices, double norm, double bias) {
+double error_bound(const TrialShape& shape, bool slices, double norm, double bias) {
   const auto depth = static_cast<double>(shape.depth);
   const double of_plain = depth, size = kSpread * norm;
   double of_other = depth;

@@ -11,21 +11,21 @@
 
 namespace lockstep {
 
-struct LinearShape {
+struct TrialShape {
   DType weight = DType::kNone;
   DType x = DType::kNone;
   int64_t cols = 0;  // Columns of the product: the weight's rows.
   int64_t depth = 0;
   bool bias = false;
   Op op = Op::kLinear;  // For an attention, cols is for all heads, and depth for one head.
-  auto operator<=>(const LinearShape&) const = default;  // NOLINT(modernize-use-nullptr)
+  auto operator<=>(const TrialShape&) const = default;  // NOLINT(modernize-use-nullptr)
 };
-std::string text_of(const LinearShape& shape);  // "linear bf16 [14336, 4096] with bias".
+std::string text_of(const TrialShape& shape);  // "linear bf16 [14336, 4096] with bias".
 
 // The maximum difference between a kernel's output and the plain kernel's, for x of trial_x(), a
 // weight's row of norm `norm`, and `bias`. Derived in error_bound.cc. `slices`: the kernel sums
 // slices of K separately (fragments.h); else it adds all products in one unknown order.
-double error_bound(const LinearShape& shape, bool slices, double norm, double bias);
+double error_bound(const TrialShape& shape, bool slices, double norm, double bias);
 
 // The expected output, and its maximum error.
 struct Bounded {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -13,8 +14,10 @@
 #include "base/status.h"
 #include "operators/schema/schema.h"
 #include "proto/attributes.h"
-#include "worker/kernel_choice/attention_trial.h"
+#include "worker/kernel_choice/attention_cases.h"
 #include "worker/kernel_choice/bindings.h"
+#include "worker/kernel_choice/linear_trial.h"
+#include "worker/kernel_choice/same_bits_trial.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +29,7 @@ constexpr double kFasterBy = 0.95;
 
 // A linear or gated_linear of the program, and the weight that it reads.
 struct Linear {
-  LinearShape shape;
+  TrialShape shape;
   int weight = 0;
 };
 
@@ -52,8 +55,8 @@ std::optional<Linear> linear_of(const Program& program, const Instruction& instr
 
 // The first weight of each shape. A linear without columns on this rank has nothing to compute, and
 // is left out.
-std::map<LinearShape, int> shapes_of(const Program& program) {
-  std::map<LinearShape, int> shapes;
+std::map<TrialShape, int> shapes_of(const Program& program) {
+  std::map<TrialShape, int> shapes;
   for (const Instruction& instruction : program.instructions()) {
     const auto linear = linear_of(program, instruction);
     if (!linear || linear->shape.cols == 0 || linear->shape.depth == 0) continue;
@@ -62,42 +65,42 @@ std::map<LinearShape, int> shapes_of(const Program& program) {
   return shapes;
 }
 
-// The shape of an attention over pages of bfloat16 or int8 on a GPU: for these there are several
-// kernels with the same bits. Nullopt for any other instruction, and if this rank has no heads.
-std::optional<LinearShape> attention_of(const Program& program, const Backend& backend,
-                                        const Instruction& instruction) {
+std::vector<const KernelEntry*> candidates_of(const Program& program, const Backend& backend,
+                                              const TrialShape& shape) {
+  return kernels_for(program, backend, shape.op, shape.weight, shape.x);
+}
+
+// The shape of an attention for which a GPU has several kernels: these have the same bits. Nullopt
+// for any other instruction, and if this rank has no heads.
+std::optional<TrialShape> same_bits_shape(const Program& program, const Backend& backend,
+                                          const Instruction& instruction) {
   const Op op = op_of(instruction);
   if (backend.device->is_host() || (op != Op::kAttention && op != Op::kRopeAttention)) return {};
   const OperatorAttrs attrs = bind_attributes(instruction.attributes());
-  const LinearShape shape{.weight = weight_dtype(program, instruction),
-                          .x = activation_dtype(program, instruction),
-                          .cols = attrs.attention().heads * attrs.attention().head_dim,
-                          .depth = attrs.attention().head_dim,
-                          .op = op};
-  if (shape.weight == DType::kF32 || shape.cols == 0) return {};
+  const TrialShape shape{.weight = weight_dtype(program, instruction),
+                         .x = activation_dtype(program, instruction),
+                         .cols = attrs.attention().heads * attrs.attention().head_dim,
+                         .depth = attrs.attention().head_dim,
+                         .op = op};
+  if (shape.cols == 0 || candidates_of(program, backend, shape).size() < 2) return {};
   return shape;
 }
 
-// The first instruction of each shape.
-std::map<LinearShape, const Instruction*> attentions_of(const Program& program,
-                                                        const Backend& backend) {
-  std::map<LinearShape, const Instruction*> shapes;
+// The first instruction of each such shape.
+std::map<TrialShape, const Instruction*> same_bits_shapes_of(const Program& program,
+                                                             const Backend& backend) {
+  std::map<TrialShape, const Instruction*> shapes;
   for (const Instruction& instruction : program.instructions()) {
-    const auto shape = attention_of(program, backend, instruction);
+    const auto shape = same_bits_shape(program, backend, instruction);
     if (shape) shapes.emplace(*shape, &instruction);
   }
   return shapes;
 }
 
-std::vector<const KernelEntry*> candidates_of(const Program& program, const Backend& backend,
-                                              const LinearShape& shape) {
-  return kernels_for(program, backend, shape.op, shape.weight, shape.x);
-}
-
 // The kernel that gives the expected sums for both operators: linear's plain kernel. Every table
 // has this kernel for the types that gated_linear takes.
 const KernelEntry& plain_linear(const Program& program, const Backend& backend,
-                                const LinearShape& shape) {
+                                const TrialShape& shape) {
   const auto linears = kernels_for(program, backend, Op::kLinear, shape.weight, shape.x);
   LOCKSTEP_CHECK(!linears.empty());
   return *linears.back();
@@ -114,7 +117,7 @@ bool is_trusted(const Proof& proof, const std::string& kernel) {
   return proven;
 }
 
-bool may_serve(const Proof& proof, const LinearShape& shape, const std::string& kernel) {
+bool may_serve(const Proof& proof, const TrialShape& shape, const std::string& kernel) {
   if (shape.cols == 0 || shape.depth == 0) return true;  // This rank computes nothing of it.
   const Trial* trial = proof.find(shape, kernel);
   if (trial == nullptr || trial->verdict == Verdict::kUnproven) return is_trusted(proof, kernel);
@@ -141,7 +144,7 @@ double mean_of_times(const Proof& proof, const Trial& trial) {
 }
 
 const KernelEntry* choose(const std::vector<const KernelEntry*>& candidates,
-                          const LinearShape& shape, const Proof& proof, bool by_time) {
+                          const TrialShape& shape, const Proof& proof, bool by_time) {
   const KernelEntry* best = nullptr;
   double best_mean = std::numeric_limits<double>::infinity();
   for (const KernelEntry* kernel : candidates) {
@@ -168,6 +171,15 @@ std::string names_of(const std::vector<const KernelEntry*>& candidates) {
   return names;
 }
 
+absl::StatusOr<std::unique_ptr<SameBitsTrials>> same_bits_trials(const TrialPlace& place,
+                                                                 const Program& program,
+                                                                 const Instruction& instruction,
+                                                                 const KernelEntry& plain) {
+  std::unique_ptr<TrialCases> cases;
+  ASSIGN_OR_RETURN(cases, AttentionCases::make(place, program, instruction, plain));
+  return SameBitsTrials::make(place, std::move(cases), plain);
+}
+
 // prove() tries all unproven kernels of one shape. If there is no memory for a kernel's trial, this
 // kernel and later ones stay unproven.
 class Prover {
@@ -179,7 +191,7 @@ class Prover {
 
   // `make` makes the trials of the shape when the first one begins.
   template <typename Make>
-  absl::Status prove(const LinearShape& shape, const std::vector<const KernelEntry*>& candidates,
+  absl::Status prove(const TrialShape& shape, const std::vector<const KernelEntry*>& candidates,
                      const Make& make) {
     decltype(make()) trials = nullptr;
     for (Trial& trial : proof_.trials) {
@@ -212,7 +224,7 @@ class Prover {
 
 }  // namespace
 
-const Trial* Proof::find(const LinearShape& shape, const std::string& kernel) const {
+const Trial* Proof::find(const TrialShape& shape, const std::string& kernel) const {
   const auto found = std::ranges::find_if(
       trials, [&](const Trial& trial) { return trial.shape == shape && trial.kernel == kernel; });
   return found == trials.end() ? nullptr : &*found;
@@ -230,10 +242,8 @@ Proof untried(const Program& program, const Backend& backend) {
       proof.trials.push_back({.shape = shape, .kernel = kernel->name});
     }
   }
-  for (const auto& [shape, instruction] : attentions_of(program, backend)) {
-    const auto candidates = candidates_of(program, backend, shape);
-    for (const KernelEntry* kernel : candidates) {
-      if (candidates.size() < 2) break;
+  for (const auto& [shape, instruction] : same_bits_shapes_of(program, backend)) {
+    for (const KernelEntry* kernel : candidates_of(program, backend, shape)) {
       proof.trials.push_back({.shape = shape, .kernel = kernel->name});
     }
   }
@@ -249,27 +259,25 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
                          .same_bits = !is_fast_class(program.numeric_class()),
                          .now_ns = options.now_ns,
                          .progress = options.progress};
-  const std::map<LinearShape, int> shapes = shapes_of(program);
-  std::vector<std::pair<LinearShape, int>> ordered(shapes.begin(), shapes.end());
+  const std::map<TrialShape, int> shapes = shapes_of(program);
+  std::vector<std::pair<TrialShape, int>> ordered(shapes.begin(), shapes.end());
   std::ranges::stable_sort(ordered, {},
                            [](const auto& one) { return one.first.cols * one.first.depth; });
   Prover prover(options, *proof);
   for (const auto& one : ordered) {  // Clang 14 captures no structured bindings.
-    const LinearShape& shape = one.first;
+    const TrialShape& shape = one.first;
     const int weight = one.second;
     const auto candidates = candidates_of(program, backend, shape);
     if (candidates.empty()) continue;  // bind() reports it.
     RETURN_IF_ERROR(prover.prove(shape, candidates, [&] {
-      return ShapeTrials::make(place, shape, program.weights(weight),
-                               plain_linear(program, backend, shape));
+      return LinearTrials::make(place, shape, program.weights(weight),
+                                plain_linear(program, backend, shape));
     }));
   }
-  for (const auto& one : attentions_of(program, backend)) {
-    const LinearShape& shape = one.first;
-    const auto candidates = candidates_of(program, backend, shape);
-    if (candidates.size() < 2) continue;
-    RETURN_IF_ERROR(prover.prove(shape, candidates, [&] {
-      return AttentionTrials::make(place, program, *one.second, *candidates.back());
+  for (const auto& one : same_bits_shapes_of(program, backend)) {
+    const auto candidates = candidates_of(program, backend, one.first);
+    RETURN_IF_ERROR(prover.prove(one.first, candidates, [&] {
+      return same_bits_trials(place, program, *one.second, *candidates.back());
     }));
   }
   return absl::OkStatus();
@@ -278,7 +286,7 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
 std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms) {
   std::vector<std::string> lines;
   std::string left;
-  const LinearShape* last = nullptr;
+  const TrialShape* last = nullptr;
   int shapes = 0;
   for (const Trial& trial : proof.trials) {
     if (trial.verdict == Verdict::kRefused) {
@@ -307,15 +315,14 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
   size_t linears = 0;
   for (const Instruction& instruction : program.instructions()) {
     chosen.push_back(nullptr);
-    if (const auto attention = attention_of(program, backend, instruction)) {
-      const auto candidates = candidates_of(program, backend, *attention);
-      if (!candidates.empty()) chosen.back() = choose(candidates, *attention, proof, true);
+    if (const auto shape = same_bits_shape(program, backend, instruction)) {
+      chosen.back() = choose(candidates_of(program, backend, *shape), *shape, proof, true);
       continue;
     }
     const auto linear = linear_of(program, instruction);
     if (!linear) continue;
     const size_t number = linears++;
-    const LinearShape& shape = linear->shape;
+    const TrialShape& shape = linear->shape;
     const auto candidates = candidates_of(program, backend, shape);
     if (candidates.empty()) continue;  // bind() reports it.
     chosen.back() = choose(candidates, shape, proof, is_fast_class(program.numeric_class()));
@@ -339,13 +346,16 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
                              wanted.size());
 }
 
-std::map<LinearShape, std::string> by_shape(const Program& program,
-                                            const std::vector<const KernelEntry*>& chosen) {
-  std::map<LinearShape, std::string> kernels;
+std::map<TrialShape, std::string> by_shape(const Program& program, const Backend& backend,
+                                           const std::vector<const KernelEntry*>& chosen) {
+  std::map<TrialShape, std::string> kernels;
   for (int i = 0; i < program.instructions_size(); ++i) {
-    const auto linear = linear_of(program, program.instructions(i));
+    const Instruction& instruction = program.instructions(i);
     const KernelEntry* kernel = chosen[static_cast<size_t>(i)];
-    if (linear && kernel != nullptr) kernels.emplace(linear->shape, kernel->name);
+    if (kernel == nullptr) continue;
+    auto shape = same_bits_shape(program, backend, instruction);
+    if (const auto linear = linear_of(program, instruction)) shape = linear->shape;
+    if (shape) kernels.emplace(*shape, kernel->name);
   }
   return kernels;
 }
@@ -357,7 +367,7 @@ std::vector<std::string> kernels_text(const Program& program, const Backend& bac
   for (int i = 0; i < program.instructions_size(); ++i) {
     const auto linear = linear_of(program, program.instructions(i));
     if (!linear || chosen[static_cast<size_t>(i)] == nullptr) continue;
-    const LinearShape& shape = linear->shape;
+    const TrialShape& shape = linear->shape;
     const auto candidates = candidates_of(program, backend, shape);
     std::string text = chosen[static_cast<size_t>(i)]->name;
     for (const KernelEntry* kernel : candidates) {

@@ -25,7 +25,7 @@
 #include "absl/status/statusor.h"
 #include "proto/program.pb.h"
 #include "worker/backend.h"
-#include "worker/kernel_choice/kernel_trial.h"
+#include "worker/kernel_choice/trial.h"
 
 namespace lockstep {
 
@@ -33,7 +33,7 @@ namespace lockstep {
 struct Proof {
   std::vector<Trial> trials;
 
-  const Trial* find(const LinearShape& shape, const std::string& kernel) const;
+  const Trial* find(const TrialShape& shape, const std::string& kernel) const;
   bool complete() const;  // Every kernel is proven or refused.
 };
 
@@ -67,8 +67,8 @@ absl::StatusOr<std::vector<const KernelEntry*>> chosen_kernels(
     std::span<const std::string> wanted = {});
 
 // The kernel of each shape that the program has.
-std::map<LinearShape, std::string> by_shape(const program::Program& program,
-                                            const std::vector<const KernelEntry*>& chosen);
+std::map<TrialShape, std::string> by_shape(const program::Program& program, const Backend& backend,
+                                           const std::vector<const KernelEntry*>& chosen);
 
 // For each linear, as in cluster.Ready: the kernel that computes it, then others that could.
 std::vector<std::string> kernels_text(const program::Program& program, const Backend& backend,

@@ -230,7 +230,7 @@ void ProofCache::load(Proof* proof) {
       return line.shape == text_of(trial.shape) && line.trial.kernel == trial.kernel;
     });
     if (known == record->lines.end()) continue;
-    const LinearShape shape = trial.shape;
+    const TrialShape shape = trial.shape;
     trial = known->trial;
     trial.shape = shape;
     if (lock_ < 0 || trial.verdict != Verdict::kUnproven || known->ends == 0) continue;
@@ -265,7 +265,7 @@ void ProofCache::begin(const Trial& next, const Proof& proof) {
   write(record);
 }
 
-void ProofCache::store(const Proof& proof, const std::map<LinearShape, std::string>& chosen) {
+void ProofCache::store(const Proof& proof, const std::map<TrialShape, std::string>& chosen) {
   if (lock_ < 0) return;
   ProofRecord record = record_of(proof);
   for (ProofRecord::Line& line : record.lines) {

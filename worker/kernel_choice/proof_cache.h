@@ -53,7 +53,7 @@ class ProofCache {
   void load(Proof* proof);
   // Records that this trial begins and may end the process.
   void begin(const Trial& next, const Proof& proof);
-  void store(const Proof& proof, const std::map<LinearShape, std::string>& chosen);
+  void store(const Proof& proof, const std::map<TrialShape, std::string>& chosen);
 
   const std::string& path() const { return path_; }
 

@@ -38,7 +38,7 @@ absl::StatusOr<Bindings> bind_proven(const program::Program& program, const Back
             &proof);
   ASSIGN_OR_RETURN(const std::vector<const KernelEntry*> chosen,
                    chosen_kernels(program, backend, proof, options.wanted));
-  cache.store(proof, by_shape(program, chosen));
+  cache.store(proof, by_shape(program, backend, chosen));
   for (const std::string& line : complaints(proof, *backend.proof_ms)) spdlog::warn(line);
   RETURN_IF_ERROR(status);
   spdlog::info("kernels: {} of {} proven, {} of them before, in {:.1f} s",

@@ -229,7 +229,7 @@ TEST(ProofTest, TheGroupsChoiceIsUsedUnlessTheKernelIsRefusedOrUnknown) {
 // does, and in slices of 1024, as tensor cores do.
 TEST(ErrorBoundTest, TheBoundHoldsForBothOrdersAndFindsAMissingSlice) {
   constexpr int64_t kProducts = 14336, kSlice = 1024;
-  const LinearShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kProducts};
+  const TrialShape shape{.weight = DType::kBF16, .x = DType::kBF16, .cols = 1, .depth = kProducts};
   double worst = 0, missing = 0;
   for (int64_t row = 0; row < 50; ++row) {
     float plain = 0, sliced = 0, last = 0;

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/kernel_choice/kernel_trial.h"
+#include "worker/kernel_choice/linear_trial.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
-#include "base/numbers/float16.h"
-#include "base/numbers/noise.h"
 #include "base/status.h"
-#include "worker/kernels/find.h"
 
 namespace lockstep {
 namespace {
@@ -21,7 +17,6 @@ constexpr double kNormFactor = 2;  // Bounds use this many times the measured no
 constexpr int64_t kMinRows = 64, kMaxRows = 512;  // Rows that are tried on all columns.
 constexpr int64_t kWideRows = 8192, kWideCols = 512;
 constexpr int64_t kRowCounts[] = {1, 7, 8, kMinRows};  // In addition to the maximum.
-constexpr int64_t kTimedNs = 20'000'000;
 constexpr int64_t kMaxTimed = 10;
 
 bool same_bits(float a, float b) {
@@ -30,51 +25,34 @@ bool same_bits(float a, float b) {
 
 }  // namespace
 
-ShapeTrials::ShapeTrials(const TrialPlace& place, const LinearShape& shape,
-                         const program::Weight& weight, const KernelEntry& plain)
-    : place_(place), device_(place.device), shape_(shape), plain_(plain) {
-  *program_.add_weights() = weight;
+LinearTrials::LinearTrials(const TrialPlace& place, const TrialShape& shape,
+                           const program::Weight& weight, const KernelEntry& plain)
+    : place_(place),
+      device_(place.device),
+      shape_(shape),
+      plain_(plain),
+      weight_(weight),
+      calls_(place) {
   rows_ = std::clamp(place.max_rows, kMinRows, kMaxRows);
   if (place.max_rows > kMaxRows) wide_rows_ = std::min(place.max_rows, kWideRows);
   wide_cols_ = std::min(shape.cols, kWideCols);
 }
 
-absl::StatusOr<Weights> ShapeTrials::load(const KernelEntry& packer) const {
-  Bindings packing;
-  packing.packers.push_back(&packer);
-  packing.used.push_back(true);
-  return Weights::load(program_, packing, plan_weights(program_, packing), place_.source, device_,
-                       place_.parallel, {.progress = place_.progress, .for_trial = true});
-}
-
-absl::Status ShapeTrials::place_operands() {
-  const int64_t rows = std::max(rows_, wide_rows_), depth = shape_.depth;
-  const bool wide = shape_.x == DType::kF32;
-  std::vector<std::byte> x(static_cast<size_t>(rows * depth * (wide ? 4 : 2)));
-  for_each(place_.parallel, rows, [&](int64_t row) {
-    for (int64_t k = 0; k < depth; ++k) {
-      const float number = trial_x(row, k);
-      const uint16_t half = shape_.x == DType::kF16 ? float_to_f16(number) : float_to_bf16(number);
-      std::byte* const to = x.data() + (row * depth + k) * (wide ? 4 : 2);
-      std::memcpy(to, wide ? static_cast<const void*>(&number) : &half, wide ? 4 : 2);
-    }
-  });
+absl::Status LinearTrials::place_operands() {
+  const int64_t rows = std::max(rows_, wide_rows_);
   for (int64_t col = 0; shape_.bias && col < shape_.cols; ++col) {
     biases_.push_back(trial_x(-1, col));
   }
-  const int64_t bias_bytes = static_cast<int64_t>(biases_.size() * sizeof(float));
   const int64_t out_floats = std::max(rows_ * shape_.cols, wide_rows_ * wide_cols_);
-  ASSIGN_OR_RETURN(x_, allocate_memory(device_, static_cast<int64_t>(x.size()), "trials"));
-  ASSIGN_OR_RETURN(bias_, allocate_memory(device_, bias_bytes, "trials"));
+  ASSIGN_OR_RETURN(x_, trial_numbers(place_, 0, rows, shape_.depth, shape_.x));
+  ASSIGN_OR_RETURN(bias_, trial_numbers(place_, -1, 1, std::ssize(biases_), DType::kF32));
   ASSIGN_OR_RETURN(out_, allocate_memory(device_, out_floats * 4, "trials"));
-  device_.copy_in(x_.data(), x.data(), static_cast<int64_t>(x.size()));
-  device_.copy_in(bias_.data(), biases_.data(), bias_bytes);
-  return device_status(device_.synchronize(), device_);
+  return absl::OkStatus();
 }
 
 // Arguments for the first `cols` rows of the weight.
-KernelArgs ShapeTrials::args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
-                             int64_t cols) const {
+KernelArgs LinearTrials::args(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                              int64_t cols) const {
   const bool gated = kernel.op == Op::kGatedLinear;
   const int64_t out_cols = gated ? cols / 2 : cols;
   KernelArgs args;
@@ -84,58 +62,24 @@ KernelArgs ShapeTrials::args(const KernelEntry& kernel, const Weights& weights, 
   if (shape_.bias) args.in[2] = {bias_.data(), 1, cols, cols, DType::kF32};
   args.out[0] = {out_.data(), rows, out_cols, out_cols, DType::kF32};
   if (gated) args.attrs = MapAttrs{.function = Function::kScale, .factor = 1};
-  args.parallel = &place_.parallel;
-  args.scratch = scratch_.data();
-  args.queue = device_.queue();
   return args;
 }
 
-absl::StatusOr<const char*> ShapeTrials::call(const KernelEntry& kernel, const KernelArgs& args,
-                                              int times) {
-  StepView step{.rows = args.out[0].rows};
-  KernelArgs now = args;
-  now.step = &step;
-  const char* refused = nullptr;
-  for (int i = 0; refused == nullptr && i < times; ++i) refused = kernel.run(now);
-  RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
-  if (place_.progress != nullptr) place_.progress->add_load(1);
-  return refused;
-}
-
 // False: the kernel could not be queued; the trial has the reason.
-absl::StatusOr<bool> ShapeTrials::compute(const KernelEntry& kernel, const Weights& weights,
-                                          int64_t rows, int64_t cols, Outputs* found,
-                                          Trial* trial) {
+absl::StatusOr<bool> LinearTrials::compute(const KernelEntry& kernel, const Weights& weights,
+                                           int64_t rows, int64_t cols, Outputs* found,
+                                           Trial* trial) {
   const KernelArgs call_args = args(kernel, weights, rows, cols);
   const int64_t out_cols = call_args.out[0].cols;
-  device_.clear(out_.data(), rows * out_cols * 4);  // So that unwritten rows are wrong.
-  ASSIGN_OR_RETURN(const char* const refused, call(kernel, call_args, 1));
-  if (refused != nullptr) {
-    trial->verdict = Verdict::kRefused;
-    trial->problem = fmt::format("it cannot run on {} rows: {}", rows, refused);
-    return false;
-  }
+  ASSIGN_OR_RETURN(const bool done, calls_.compute(kernel, call_args, out_, trial));
+  if (!done) return false;
   *found = {rows, out_cols, std::vector<float>(static_cast<size_t>(rows * out_cols))};
   device_.copy_out(found->at.data(), out_.data(), rows * out_cols * 4);
   RETURN_IF_ERROR(device_status(device_.synchronize(), device_));
   return true;
 }
 
-absl::Status ShapeTrials::time(const KernelEntry& kernel, const Weights& weights,
-                               TriedRows* tried) {
-  const KernelArgs call_args = args(kernel, weights, tried->rows, tried->cols);
-  int64_t begin = place_.now_ns();
-  RETURN_IF_ERROR(call(kernel, call_args, 1).status());
-  tried->ns = std::max<int64_t>(1, place_.now_ns() - begin);
-  const int times = static_cast<int>(std::min(kMaxTimed, kTimedNs / tried->ns));
-  if (times < 2) return absl::OkStatus();
-  begin = place_.now_ns();
-  RETURN_IF_ERROR(call(kernel, call_args, times).status());
-  tried->ns = std::max<int64_t>(1, (place_.now_ns() - begin) / times);
-  return absl::OkStatus();
-}
-
-void ShapeTrials::measure_norms() {
+void LinearTrials::measure_norms() {
   norms_.resize(static_cast<size_t>(shape_.cols));
   for_each(place_.parallel, shape_.cols, [&](int64_t col) {
     const double bias = biases_.empty() ? 0 : biases_[static_cast<size_t>(col)];
@@ -149,10 +93,11 @@ void ShapeTrials::measure_norms() {
   });
 }
 
-absl::Status ShapeTrials::prepare() {
+absl::Status LinearTrials::prepare() {
   RETURN_IF_ERROR(place_operands());
-  ASSIGN_OR_RETURN(plain_weights_, load(plain_));
-  ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, kMemoryAlign, "trials"));
+  ASSIGN_OR_RETURN(plain_weights_, trial_weights(place_, place_.source, weight_, plain_));
+  const int64_t rows = std::max(rows_, wide_rows_);
+  RETURN_IF_ERROR(calls_.reserve(plain_, args(plain_, *plain_weights_, rows, shape_.cols)));
   Trial unused;
   ASSIGN_OR_RETURN(bool done,
                    compute(plain_, *plain_weights_, rows_, shape_.cols, &wanted_, &unused));
@@ -166,7 +111,7 @@ absl::Status ShapeTrials::prepare() {
 }
 
 template <typename OfRow>
-ShapeTrials::Worst ShapeTrials::worst_of(int64_t rows, const OfRow& of_row) const {
+LinearTrials::Worst LinearTrials::worst_of(int64_t rows, const OfRow& of_row) const {
   std::vector<Worst> worst(static_cast<size_t>(rows));
   for_each(place_.parallel, rows,
            [&](int64_t row) { worst[static_cast<size_t>(row)] = of_row(row); });
@@ -174,8 +119,8 @@ ShapeTrials::Worst ShapeTrials::worst_of(int64_t rows, const OfRow& of_row) cons
 }
 
 // Compares with `sums`, the plain kernel's outputs.
-ShapeTrials::Worst ShapeTrials::compare(const Outputs& found, const Outputs& sums,
-                                        bool slices) const {
+LinearTrials::Worst LinearTrials::compare(const Outputs& found, const Outputs& sums,
+                                          bool slices) const {
   std::vector<double> bounds;
   for (size_t col = 0; col < static_cast<size_t>(sums.cols); ++col) {
     const double bias = biases_.empty() ? 0 : biases_[col];
@@ -205,7 +150,7 @@ ShapeTrials::Worst ShapeTrials::compare(const Outputs& found, const Outputs& sum
 }
 
 // Worst::error is 1 if a bit differs, else 0.
-ShapeTrials::Worst ShapeTrials::compare_bits(const Outputs& found, const Outputs& whole) const {
+LinearTrials::Worst LinearTrials::compare_bits(const Outputs& found, const Outputs& whole) const {
   return worst_of(std::min(found.rows, whole.rows), [&](int64_t row) {
     for (int64_t col = 0; col < found.cols; ++col) {
       if (!same_bits(found.row(row)[col], whole.row(row)[col])) return Worst{1, row, col};
@@ -215,8 +160,8 @@ ShapeTrials::Worst ShapeTrials::compare_bits(const Outputs& found, const Outputs
 }
 
 // The first call fills `whole`; the others compare with it.
-absl::Status ShapeTrials::try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
-                                   int64_t cols, Outputs* whole, Trial* trial) {
+absl::Status LinearTrials::try_rows(const KernelEntry& kernel, const Weights& weights, int64_t rows,
+                                    int64_t cols, Outputs* whole, Trial* trial) {
   Outputs found;
   ASSIGN_OR_RETURN(const bool done, compute(kernel, weights, rows, cols, &found, trial));
   if (!done) return absl::OkStatus();
@@ -224,40 +169,36 @@ absl::Status ShapeTrials::try_rows(const KernelEntry& kernel, const Weights& wei
   const Worst worst = compare(found, rows > rows_ ? wide_wanted_ : wanted_, slices);
   TriedRows tried{.rows = rows, .cols = cols, .error = worst.error};
   if (worst.error > 1) {
-    trial->verdict = Verdict::kRefused;
-    trial->problem =
+    trial->refuse(
         fmt::format("with {} rows, the error of row {}, column {} is {:.3g} times its bound", rows,
-                    worst.row, worst.col, worst.error);
+                    worst.row, worst.col, worst.error));
   } else if (place_.same_bits && whole->rows > 0) {
     const Worst other = compare_bits(found, *whole);
     if (other.error > 0) {
-      trial->verdict = Verdict::kRefused;
-      trial->problem = fmt::format(
+      trial->refuse(fmt::format(
           "row {}, column {} has other bits with {} rows and {} columns than with {} and {}: "
           "--fast allows that",
-          other.row, other.col, rows, found.cols, whole->rows, whole->cols);
+          other.row, other.col, rows, found.cols, whole->rows, whole->cols));
     }
   }
   if (trial->verdict != Verdict::kRefused && rows <= rows_) {
-    RETURN_IF_ERROR(time(kernel, weights, &tried));
+    RETURN_IF_ERROR(calls_.time(kernel, args(kernel, weights, rows, cols), kMaxTimed, &tried));
   }
   if (whole->rows == 0) *whole = std::move(found);
   trial->rows.push_back(tried);
   return absl::OkStatus();
 }
 
-absl::Status ShapeTrials::run(const KernelEntry& kernel, Trial* trial) {
+absl::Status LinearTrials::run(const KernelEntry& kernel, Trial* trial) {
   trial->rows.clear();
   const bool shares = kernel.pack == plain_.pack && kernel.packed_bytes == plain_.packed_bytes;
   std::optional<Weights> own;
   if (!shares) {
-    ASSIGN_OR_RETURN(own, load(kernel));
+    ASSIGN_OR_RETURN(own, trial_weights(place_, place_.source, weight_, kernel));
   }
   const Weights& weights = shares ? *plain_weights_ : *own;
-  KernelArgs largest = args(kernel, weights, std::max(rows_, wide_rows_), shape_.cols);
-  const int64_t scratch = scratch_bytes(kernel, largest, place_.parallel.threads());
-  scratch_ = DeviceMemory();
-  ASSIGN_OR_RETURN(scratch_, allocate_memory(device_, std::max(scratch, kMemoryAlign), "trials"));
+  const int64_t max_rows = std::max(rows_, wide_rows_);
+  RETURN_IF_ERROR(calls_.reserve(kernel, args(kernel, weights, max_rows, shape_.cols)));
   Outputs whole;
   std::vector<std::pair<int64_t, int64_t>> counts = {{rows_, shape_.cols}};
   for (const int64_t rows : kRowCounts) {
@@ -265,29 +206,18 @@ absl::Status ShapeTrials::run(const KernelEntry& kernel, Trial* trial) {
   }
   if (wide_rows_ > 0) counts.emplace_back(wide_rows_, wide_cols_);
   for (const auto& [rows, cols] : counts) {
-    const absl::Status status = try_rows(kernel, weights, rows, cols, &whole, trial);
-    if (absl::IsInternal(status)) {
-      trial->verdict = Verdict::kRefused;
-      trial->problem = fmt::format("on {} rows: {}", rows, message_of(status));
-    }
-    RETURN_IF_ERROR(status);
+    RETURN_IF_ERROR(blame(try_rows(kernel, weights, rows, cols, &whole, trial), rows, trial));
     if (trial->verdict == Verdict::kRefused) return absl::OkStatus();
   }
   trial->verdict = Verdict::kProven;
   return absl::OkStatus();
 }
 
-float trial_x(int64_t row, int64_t k) {
-  const uint64_t bits =
-      exact::mix(static_cast<uint64_t>(row) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(k) + 1);
-  return static_cast<float>(static_cast<int>(bits >> 32) % 128) / 128.0f;  // 7 bits and a sign.
-}
-
-absl::StatusOr<std::unique_ptr<ShapeTrials>> ShapeTrials::make(const TrialPlace& place,
-                                                               const LinearShape& shape,
-                                                               const program::Weight& weight,
-                                                               const KernelEntry& plain) {
-  std::unique_ptr<ShapeTrials> trials(new ShapeTrials(place, shape, weight, plain));
+absl::StatusOr<std::unique_ptr<LinearTrials>> LinearTrials::make(const TrialPlace& place,
+                                                                 const TrialShape& shape,
+                                                                 const program::Weight& weight,
+                                                                 const KernelEntry& plain) {
+  std::unique_ptr<LinearTrials> trials(new LinearTrials(place, shape, weight, plain));
   RETURN_IF_ERROR(trials->prepare());
   return trials;
 }
