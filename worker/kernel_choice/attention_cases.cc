@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/numbers/bfloat16.h"
+#include "base/numbers/float16.h"
 #include "base/status.h"
 #include "operators/attribute_fields.h"
 #include "proto/attributes.h"

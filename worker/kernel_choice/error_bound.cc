@@ -44,8 +44,9 @@ constexpr int64_t kStepsPerSlice = kSliceDepth / kStepDepth;
 std::string text_of(const TrialShape& shape) {
   const std::string rows =
       shape.x == shape.weight ? "" : fmt::format(" of {} rows", dtype_short_name(shape.x));
-  return fmt::format("{} {} [{}, {}]{}{}", op_name(shape.op), dtype_short_name(shape.weight),
-                     shape.cols, shape.depth, rows, shape.bias ? " with bias" : "");
+  const std::string experts = shape.experts == 0 ? "" : fmt::format("{} x ", shape.experts);
+  return fmt::format("{} {} {}[{}, {}]{}{}", op_name(shape.op), dtype_short_name(shape.weight),
+                     experts, shape.cols, shape.depth, rows, shape.bias ? " with bias" : "");
 }
 
 double error_bound(const TrialShape& shape, bool slices, double norm, double bias) {

@@ -14,13 +14,15 @@ namespace lockstep {
 struct TrialShape {
   DType weight = DType::kNone;
   DType x = DType::kNone;
-  int64_t cols = 0;  // Columns of the product: the weight's rows.
+  int64_t cols = 0;  // Columns of the product: the weight's rows, per expert if there are experts.
   int64_t depth = 0;
   bool bias = false;
   Op op = Op::kLinear;  // For an attention, cols is for all heads, and depth for one head.
+  int64_t experts = 0;  // For expert_linear.
   auto operator<=>(const TrialShape&) const = default;  // NOLINT(modernize-use-nullptr)
 };
-std::string text_of(const TrialShape& shape);  // "linear bf16 [14336, 4096] with bias".
+// "linear bf16 [14336, 4096] with bias", "expert_linear bf16 8 x [14336, 4096]".
+std::string text_of(const TrialShape& shape);
 
 // The maximum difference between a kernel's output and the plain kernel's, for x of trial_x(), a
 // weight's row of norm `norm`, and `bias`. Derived in error_bound.cc. `slices`: the kernel sums

@@ -16,6 +16,7 @@
 #include "proto/attributes.h"
 #include "worker/kernel_choice/attention_cases.h"
 #include "worker/kernel_choice/bindings.h"
+#include "worker/kernel_choice/expert_cases.h"
 #include "worker/kernel_choice/linear_trial.h"
 #include "worker/kernel_choice/same_bits_trial.h"
 
@@ -70,20 +71,34 @@ std::vector<const KernelEntry*> candidates_of(const Program& program, const Back
   return kernels_for(program, backend, shape.op, shape.weight, shape.x);
 }
 
-// The shape of an attention for which a GPU has several kernels: these have the same bits. Nullopt
-// for any other instruction, and if this rank has no heads.
+// The shape of an operator whose kernels have the same bits wherever a GPU has several of them.
+std::optional<TrialShape> shape_of_alike(const Program& program, const Instruction& instruction) {
+  TrialShape shape{.weight = weight_dtype(program, instruction),
+                   .x = activation_dtype(program, instruction),
+                   .op = op_of(instruction)};
+  const OperatorAttrs attrs = bind_attributes(instruction.attributes());
+  if (shape.op == Op::kAttention || shape.op == Op::kRopeAttention) {
+    shape.cols = attrs.attention().heads * attrs.attention().head_dim;
+    shape.depth = attrs.attention().head_dim;
+  } else if (shape.op == Op::kExpertLinear) {
+    const program::Weight& weight = program.weights(instruction.inputs(2).weight());
+    shape.experts = attrs.expert().experts;
+    shape.cols = weight.rows() / shape.experts;
+    shape.depth = weight.cols();
+    shape.bias = instruction.inputs_size() > 3;
+  } else {
+    return std::nullopt;
+  }
+  return shape;
+}
+
+// The same, if a GPU has several kernels. Nullopt, too, if this rank computes no columns.
 std::optional<TrialShape> same_bits_shape(const Program& program, const Backend& backend,
                                           const Instruction& instruction) {
-  const Op op = op_of(instruction);
-  if (backend.device->is_host() || (op != Op::kAttention && op != Op::kRopeAttention)) return {};
-  const OperatorAttrs attrs = bind_attributes(instruction.attributes());
-  const TrialShape shape{.weight = weight_dtype(program, instruction),
-                         .x = activation_dtype(program, instruction),
-                         .cols = attrs.attention().heads * attrs.attention().head_dim,
-                         .depth = attrs.attention().head_dim,
-                         .op = op};
-  if (shape.cols == 0 || candidates_of(program, backend, shape).size() < 2) return {};
-  return shape;
+  if (backend.device->is_host()) return std::nullopt;
+  const auto shape = shape_of_alike(program, instruction);
+  if (!shape || shape->cols == 0 || shape->depth == 0) return std::nullopt;
+  return candidates_of(program, backend, *shape).size() < 2 ? std::nullopt : shape;
 }
 
 // The first instruction of each such shape.
@@ -173,10 +188,17 @@ std::string names_of(const std::vector<const KernelEntry*>& candidates) {
 
 absl::StatusOr<std::unique_ptr<SameBitsTrials>> same_bits_trials(const TrialPlace& place,
                                                                  const Program& program,
+                                                                 const TrialShape& shape,
                                                                  const Instruction& instruction,
                                                                  const KernelEntry& plain) {
   std::unique_ptr<TrialCases> cases;
-  ASSIGN_OR_RETURN(cases, AttentionCases::make(place, program, instruction, plain));
+  if (shape.op == Op::kExpertLinear) {
+    const program::Value& ids = program.values(instruction.inputs(1).value());
+    const int64_t each = program.row_domains(ids.rows()).rows_each();
+    ASSIGN_OR_RETURN(cases, ExpertCases::make(place, shape, each, plain));
+  } else {
+    ASSIGN_OR_RETURN(cases, AttentionCases::make(place, program, instruction, plain));
+  }
   return SameBitsTrials::make(place, std::move(cases), plain);
 }
 
@@ -277,7 +299,7 @@ absl::Status prove(const Program& program, const Backend& backend, const WeightS
   for (const auto& one : same_bits_shapes_of(program, backend)) {
     const auto candidates = candidates_of(program, backend, one.first);
     RETURN_IF_ERROR(prover.prove(one.first, candidates, [&] {
-      return same_bits_trials(place, program, *one.second, *candidates.back());
+      return same_bits_trials(place, program, one.first, *one.second, *candidates.back());
     }));
   }
   return absl::OkStatus();
@@ -303,7 +325,7 @@ std::vector<std::string> complaints(const Proof& proof, int64_t budget_ms) {
   lines.push_back(fmt::format(
       "kernels of {} shapes are not proven in the {} s of one start, and the next "
       "start continues: {}; until then these shapes use kernels proven at other shapes, "
-      "or else plain kernels, which are many times slower",
+      "or else plain kernels, which may be many times slower",
       shapes, static_cast<double>(budget_ms) / 1000, left));
   return lines;
 }

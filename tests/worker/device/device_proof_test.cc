@@ -3,14 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/status.h"
 #include "base/threads/thread_pool.h"
 #include "tests/support/devices/late_device.h"
+#include "tests/support/files/temp_folder.h"
 #include "tests/support/steps.h"
 #include "tests/support/tiny_program.h"
 #include "worker/collectives/devices/staged.h"
 #include "worker/collectives/single.h"
 #include "worker/kernel_choice/proof.h"
+#include "worker/kernel_choice/proof_cache.h"
+#include "worker/kernel_choice/proven_kernels.h"
+#include "worker/kernels/cuda/hopper/linear/expert_linear_wgmma.h"
 #include "worker/worker.h"
 
 namespace lockstep {
@@ -220,6 +227,211 @@ TEST(DeviceProofTest, AnAttentionWithOtherBitsIsRefused) {
                             "attention_rows_bf16_cuda_shim is not used: with 7 rows, row ")));
   EXPECT_THAT(complaints(proof, 20'000), Each(HasSubstr(" has other bits")));
   EXPECT_THAT(chosen_names(program, backend, proof), ElementsAre("attention_bf16_cuda_shim"));
+}
+
+// One expert_linear with a bias and two routes per token. A step has enough rows for wgmma.
+constexpr int64_t kExperts = 5, kChosen = 2, kExpertTokens = 260, kExpertCols = 400;
+program::Program experts(const Backend& backend, program::DType type = program::BF16) {
+  constexpr int64_t kDepth = 40, kRows = kExperts * kExpertCols;
+  constexpr int kRoutes = 2;  // The routes' row domain.
+  ProgramBuilder b(0, 1, 100, kDepth);
+  program::RowDomain& routes = *b.program.add_row_domains();
+  routes.set_of(program::TOKENS);
+  routes.set_rows_each(kChosen);
+  const std::vector<int> weights = {
+      b.weight("w", program::LINEAR_WEIGHT, kRows, kDepth, 0, kRows, type),
+      b.weight("b", program::BIAS, 1, kRows, 0, kRows)};
+  for (const int weight : weights) b.program.mutable_weights(weight)->set_matrices(kExperts);
+  b.add(program::EXPERT_LINEAR,
+        {b.value("x", kDepth, program::TOKENS, program::BF16),
+         b.value("ids", 1, kRoutes, program::I32)},
+        weights, {b.value("y", kExpertCols, kRoutes)})
+      .mutable_attributes()
+      ->mutable_expert()
+      ->set_experts(kExperts);
+  b.program.set_numeric_class(backend.numeric_class);
+  b.program.mutable_limits()->set_rows(kExpertTokens);
+  return b.program;
+}
+
+const std::string kByWgmma = "expert_linear_wgmma_bf16_cuda_shim";
+const std::string kByMma = "expert_linear_mma_bf16_cuda_shim";
+
+int calls_by_wgmma = 0;
+const char* counted(const KernelArgs& args) {
+  ++calls_by_wgmma;
+  return original(args);
+}
+Device* planted_on = nullptr;
+
+// Counts the routes of each id of the last call, and refuses it.
+std::map<int32_t, int> routes_of_ids;
+const char* without_an_image(const KernelArgs& args) {
+  std::vector<int32_t> ids(static_cast<size_t>(args.in[1].rows));
+  planted_on->copy_out(ids.data(), static_cast<const std::byte*>(args.in[1].data),
+                       std::ssize(ids) * 4);
+  if (const char* failure = planted_on->synchronize(); failure != nullptr) return failure;
+  routes_of_ids.clear();
+  for (const int32_t id : ids) ++routes_of_ids[id];
+  return "no kernel image is available";
+}
+
+// Changes one bit, if the kernel computes by wgmma.
+constexpr int64_t kWrongRow = 300, kWrongCol = kExpertCols - 1;
+const char* one_bit_wrong(const KernelArgs& args) {
+  if (const char* failure = original(args); failure != nullptr) return failure;
+  const TensorView& out = args.out[0];
+  if (out.rows <= kWrongRow) return nullptr;
+  auto* const at = reinterpret_cast<std::byte*>(out.row<float>(kWrongRow) + kWrongCol);
+  uint32_t bits = 0;
+  planted_on->copy_out(&bits, at, sizeof(bits));
+  if (const char* failure = planted_on->synchronize(); failure != nullptr) return failure;
+  bits ^= 1;
+  planted_on->copy_in(at, &bits, sizeof(bits));
+  return planted_on->synchronize();
+}
+
+// The table begins with wgmma's kernels, as a GPU's does. `run` replaces that of kByWgmma.
+struct ExpertBackend {
+  explicit ExpertBackend(KernelFn run) : backend(late_backend()) {
+    kernels.assign(backend.kernels.begin(), backend.kernels.end());
+    std::stable_partition(kernels.begin(), kernels.end(), [](const KernelEntry& kernel) {
+      return std::string_view(kernel.name).find("_wgmma_") != std::string_view::npos;
+    });
+    for (KernelEntry& kernel : kernels) {
+      if (kernel.name != kByWgmma) continue;
+      original = kernel.run;
+      if (run != nullptr) kernel.run = run;
+    }
+    backend.kernels = kernels;
+    backend.proof_ms = 20'000;
+    planted_on = backend.device.get();
+    calls_by_wgmma = 0;
+  }
+  Backend backend;
+  std::vector<KernelEntry> kernels;
+};
+
+// A clock by which all calls take the same time, so long that a trial times one call.
+int64_t slow_clock() {
+  static int64_t now_ns = 0;
+  return now_ns += 30'000'000;
+}
+
+Proof proven_in(const program::Program& program, const Backend& backend, int64_t budget_ms) {
+  ThreadPool pool(2);
+  Proof proof = untried(program, backend);
+  EXPECT_EQ(message_of(prove(program, backend, WeightSource(RandomWeights(7)), pool,
+                             {.budget_ms = budget_ms, .now_ns = slow_clock}, &proof)),
+            "");
+  return proof;
+}
+
+TEST(DeviceProofTest, ExpertsByWgmmaAreUsedIfTheyHaveTheBitsOfMmaSync) {
+  const ExpertBackend fake(nullptr);
+  for (const program::DType type : {program::BF16, program::Q4}) {
+    const program::Program program = experts(fake.backend, type);
+    const Proof proof = proven_in(program, fake.backend, 20'000);
+    EXPECT_TRUE(proof.complete());
+    EXPECT_THAT(complaints(proof, 20'000), ElementsAre());
+    EXPECT_THAT(chosen_names(program, fake.backend, proof), ElementsAre(HasSubstr("_wgmma_")));
+    ASSERT_EQ(proof.trials.size(), 2u);
+    for (const Trial& trial : proof.trials) {
+      std::vector<int64_t> rows;
+      for (const TriedRows& tried : trial.rows) rows.push_back(tried.rows);
+      EXPECT_THAT(rows, ElementsAre(520, 260, 130, 64, 8, 520));
+      EXPECT_GT(trial.rows.front().ns, 0);
+      EXPECT_EQ(trial.rows.back().ns, 0) << "the same number of rows counts once";
+    }
+  }
+  // The trial's largest cases are computed by wgmma.
+  EXPECT_GT(cuda_shim::expert_wgmma_tile_rows(DType::kBF16, kExpertTokens * kChosen, kExperts,
+                                              kExpertCols, 6),
+            0);
+}
+
+TEST(DeviceProofTest, ExpertsWithOneWrongBitAreRefused) {
+  const ExpertBackend fake(one_bit_wrong);
+  const program::Program program = experts(fake.backend);
+  const Proof proof = proven_in(program, fake.backend, 20'000);
+  EXPECT_THAT(complaints(proof, 20'000),
+              ElementsAre("expert_linear bf16 5 x [400, 40] with bias: " + kByWgmma +
+                          " is not used: with 520 rows, row 300, column 399 has other bits"));
+  EXPECT_THAT(chosen_names(program, fake.backend, proof), ElementsAre(kByMma));
+}
+
+TEST(DeviceProofTest, ExpertsThatCannotBeQueuedAreRefused) {
+  const ExpertBackend fake(without_an_image);
+  const program::Program program = experts(fake.backend);
+  const Proof proof = proven_in(program, fake.backend, 20'000);
+  EXPECT_THAT(complaints(proof, 20'000),
+              ElementsAre(HasSubstr("it cannot run on 520 rows: no kernel image is available")));
+  EXPECT_THAT(chosen_names(program, fake.backend, proof), ElementsAre(kByMma));
+  // Expert 0 has no row, expert 3 has whole tiles, and two ids are of no expert.
+  const std::map<int32_t, int> planned = {{-1, 1}, {1, 1}, {2, 7}, {3, 384}, {4, 126}, {5, 1}};
+  EXPECT_EQ(routes_of_ids, planned);
+}
+
+TEST(DeviceProofTest, UntriedExpertsAreComputedByMmaSync) {
+  const ExpertBackend fake(counted);
+  const program::Program program = experts(fake.backend);
+  const Proof proof = proven_in(program, fake.backend, 0);
+  EXPECT_EQ(calls_by_wgmma, 0);
+  EXPECT_THAT(complaints(proof, 20'000),
+              ElementsAre(HasSubstr("expert_linear bf16 5 x [400, 40] with bias; ")));
+  EXPECT_THAT(chosen_names(program, fake.backend, proof), ElementsAre(kByMma));
+}
+
+TEST(DeviceProofTest, NothingIsTriedWhereExpertsHaveOneKernel) {
+  ExpertBackend fake(counted);
+  std::erase_if(fake.kernels, [](const KernelEntry& kernel) { return kernel.name == kByWgmma; });
+  fake.backend.kernels = fake.kernels;
+  const program::Program program = experts(fake.backend);
+  EXPECT_TRUE(untried(program, fake.backend).trials.empty());
+  const auto chosen = chosen_kernels(program, fake.backend, Proof());
+  EXPECT_EQ((*chosen)[0], nullptr) << "bind() takes the first kernel of the table";
+}
+
+// The name of the kernel that a start of a worker binds; `calls_by_wgmma` counts this start's.
+std::string started(const ExpertBackend& fake, const TempFolder& temp) {
+  calls_by_wgmma = 0;
+  ThreadPool pool(2);
+  std::vector<std::string> kernels;
+  const auto bindings =
+      bind_proven(experts(fake.backend), fake.backend, WeightSource(RandomWeights(7)), pool,
+                  {.folder = temp.path().string(), .now_ns = slow_clock}, &kernels);
+  EXPECT_TRUE(kernels.empty()) << "each rank may choose alone";
+  return bindings.ok() ? bindings->kernels[0]->name : message_of(bindings.status());
+}
+
+TEST(DeviceProofTest, TheProofOfExpertsIsRemembered) {
+  const ExpertBackend fake(counted);
+  const TempFolder temp;
+  EXPECT_EQ(started(fake, temp), kByWgmma);
+  EXPECT_GT(calls_by_wgmma, 0);
+  EXPECT_EQ(started(fake, temp), kByWgmma);
+  EXPECT_EQ(calls_by_wgmma, 0);
+  const std::vector<ProofRecord> records = read_proofs(temp.path().string());
+  ASSERT_EQ(records.size(), 1u);
+  ASSERT_EQ(records[0].lines.size(), 2u);
+  EXPECT_TRUE(records[0].lines[0].chosen);
+  EXPECT_FALSE(records[0].lines[1].chosen);
+}
+
+TEST(DeviceProofTest, ExpertsThatEndTheProcessTwiceAreRefused) {
+  const ExpertBackend fake(counted);
+  const TempFolder temp;
+  const program::Program program = experts(fake.backend);
+  for (const int ends : {1, 2}) {
+    Proof proof = untried(program, fake.backend);
+    ProofCache cache(temp.path().string(), proof_facts(program, fake.backend), proof);
+    cache.load(&proof);
+    EXPECT_EQ(proof.trials[0].kernel, kByWgmma);
+    EXPECT_EQ(proof.trials[0].verdict, Verdict::kUnproven) << ends;
+    cache.begin(proof.trials[0], proof);  // The process ends here.
+  }
+  EXPECT_EQ(started(fake, temp), kByMma);
+  EXPECT_EQ(calls_by_wgmma, 0);
 }
 
 TEST(DeviceProofTest, AWorkerComputesWithProvenKernels) {
