@@ -36,15 +36,19 @@ bool fits(std::string_view bytes, const google::protobuf::Descriptor& type, int 
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                static_cast<int>(bytes.size()));
   while (const uint32_t tag = input.ReadTag()) {
+    const auto* field = type.FindFieldByNumber(WireFormat::GetTagFieldNumber(tag));
     if (WireFormat::GetTagWireType(tag) != WireFormat::WIRETYPE_LENGTH_DELIMITED) {
+      const auto begin = input.CurrentPosition();
       if (!WireFormat::SkipField(&input, tag)) return true;
+      // A group may have one more for every two of its bytes.
+      if (field == nullptr) *left -= 1 + (input.CurrentPosition() - begin) / 2;
+      if (*left < 0) return false;
       continue;
     }
     uint32_t size = 0;
     if (!input.ReadVarint32(&size)) return true;
     const auto begin = static_cast<size_t>(input.CurrentPosition());
     if (size > bytes.size() - begin || !input.Skip(static_cast<int>(size))) return true;
-    const auto* field = type.FindFieldByNumber(WireFormat::GetTagFieldNumber(tag));
     if (field != nullptr && field->is_packable()) continue;
     if (--*left < 0) return false;
     if (field == nullptr || field->message_type() == nullptr || depth == 0) continue;

@@ -110,6 +110,12 @@ TEST(WireTest, TheValuesOfAMessageAreCountedBeforeItIsParsed) {
   }
   EXPECT_TRUE(parsed(flat + std::string("\x50\x01\x52\x02\x01\x02")).ok()) << "numbers";
   EXPECT_THAT(parsed(flat + "\x22\x7f").message(), ::testing::HasSubstr("must be a protobuf"));
+  std::string groups;
+  for (int64_t i = 0; i <= kMaxValues; ++i) groups += "\x7b\x7c";  // Unknown, and empty.
+  EXPECT_THAT(parsed(groups).message(), ::testing::HasSubstr("found more"));
+  std::string inner = "\x7b";
+  for (int64_t i = 0; i <= kMaxValues; ++i) inner += "\x7b\x7c";
+  EXPECT_THAT(parsed(inner + "\x7c").message(), ::testing::HasSubstr("found more"));
 }
 
 TEST(WireTest, AMessageThatWasAppendedCanBeReadBack) {
