@@ -58,8 +58,11 @@ void ChunkWriter::write(const StreamEvent& event, size_t prompt, std::optional<u
 void ChunkWriter::skip(const StreamEvent& event, size_t prompt) {
   if (event.prompt_logprobs.empty()) {
     pieces_of(event, prompt, /*shown=*/false);
-  } else {
-    prompt_chunks(event, prompt);
+    return;
+  }
+  echo_of(prompt).skip(event.prompt_logprobs);
+  for (int32_t index = first_index(prompt); index < first_index(prompt + 1); ++index) {
+    choices_.try_emplace(index, *facts_, prompt).first->second.begun = true;
   }
 }
 
@@ -180,15 +183,16 @@ std::string ChunkWriter::chunk_of(const Piece& piece, int32_t index, size_t prom
          (facts_->include_usage ? ",\"usage\":" + usage : "") + "}";
 }
 
+LogprobWriter& ChunkWriter::echo_of(size_t prompt) {
+  return echoes_.try_emplace(prompt, *facts_, LogprobWriter::TokenSource::kPrompt, prompt)
+      .first->second;
+}
+
 // Every choice has the prompt's log-probabilities, before any of its tokens.
 std::vector<std::string> ChunkWriter::prompt_chunks(const StreamEvent& event, size_t prompt) {
-  LogprobWriter& echo =
-      echoes_.try_emplace(prompt, *facts_, LogprobWriter::TokenSource::kPrompt, prompt)
-          .first->second;
-  const std::string logprobs = echo.completion(event.prompt_logprobs).json();
-  const int32_t first = static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
+  const std::string logprobs = echo_of(prompt).completion(event.prompt_logprobs).json();
   std::vector<std::string> chunks;
-  for (int32_t index = first; index < first + facts_->choices_per_prompt; ++index) {
+  for (int32_t index = first_index(prompt); index < first_index(prompt + 1); ++index) {
     Choice& choice = choices_.try_emplace(index, *facts_, prompt).first->second;
     Piece piece = {.key = "text", .value = completion_text(event, prompt, choice)};
     piece.is_first = !std::exchange(choice.begun, true);

@@ -57,9 +57,13 @@ class ChunkWriter final : public EventWriter {
 
   // The pieces of an event of one choice; without their log-probabilities if they are not `shown`.
   std::vector<Piece> pieces_of(const StreamEvent& event, size_t prompt, bool shown);
-  int32_t index_of(const StreamEvent& event, size_t prompt) const {
-    return static_cast<int32_t>(prompt) * facts_->choices_per_prompt + event.index;
+  int32_t first_index(size_t prompt) const {
+    return static_cast<int32_t>(prompt) * facts_->choices_per_prompt;
   }
+  int32_t index_of(const StreamEvent& event, size_t prompt) const {
+    return first_index(prompt) + event.index;
+  }
+  LogprobWriter& echo_of(size_t prompt);
   bool shows_tokens(const StreamEvent& event) const;
   std::vector<std::string> prompt_chunks(const StreamEvent& event, size_t prompt);
   std::vector<Piece> chat_pieces(const StreamEvent& event, int32_t index, Choice* choice) const;

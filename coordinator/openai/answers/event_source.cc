@@ -8,6 +8,16 @@
 #include "coordinator/openai/answers/answer_format.h"
 
 namespace lockstep::openai {
+namespace {
+
+void start_stream(const std::shared_ptr<http::Exchange>& exchange, const AnswerFacts& facts,
+                  std::unique_ptr<EventSource> source) {
+  http::Response head = http::event_stream_head();
+  add_headers(facts, &head);
+  exchange->stream(std::move(head), std::move(source));
+}
+
+}  // namespace
 
 EventSource::EventSource(std::shared_ptr<const AnswerFacts> facts,
                          std::vector<std::unique_ptr<StreamReader>> readers, size_t from)
@@ -28,8 +38,9 @@ void EventSource::catch_up() {
   do {
     leave_out();
   } while (readers_[0].next() < from_ && take(&readers_[0]));
-  if (from_ > 0) first_state_ = make(&first_);
 }
+
+void EventSource::prepare() { first_state_ = make(&first_); }
 
 void EventSource::leave_out() {
   Reader& reader = readers_[0];
@@ -94,23 +105,31 @@ std::optional<uint64_t> EventSource::id(size_t offset) const {
   return has_ids() ? std::optional(offset) : std::nullopt;
 }
 
-void answer_with_events(const std::shared_ptr<http::Exchange>& exchange,
+void resume_with_events(const std::shared_ptr<http::Exchange>& exchange,
                         const std::shared_ptr<const AnswerFacts>& facts,
                         std::vector<std::unique_ptr<StreamReader>> readers, size_t from) {
   for (const std::unique_ptr<StreamReader>& reader : readers) {
     reader->set_listener(exchange->waker());
   }
-  begin_events(exchange, facts, std::move(readers), from);
+  auto source = std::make_unique<EventSource>(facts, std::move(readers), from);
+  source->catch_up();
+  source->prepare();
+  start_stream(exchange, *facts, std::move(source));
+}
+
+void answer_with_events(const std::shared_ptr<http::Exchange>& exchange,
+                        const std::shared_ptr<const AnswerFacts>& facts,
+                        std::vector<std::unique_ptr<StreamReader>> readers) {
+  for (const std::unique_ptr<StreamReader>& reader : readers) {
+    reader->set_listener(exchange->waker());
+  }
+  begin_events(exchange, facts, std::move(readers));
 }
 
 void begin_events(const std::shared_ptr<http::Exchange>& exchange,
                   const std::shared_ptr<const AnswerFacts>& facts,
-                  std::vector<std::unique_ptr<StreamReader>> readers, size_t from) {
-  auto source = std::make_unique<EventSource>(facts, std::move(readers), from);
-  source->catch_up();
-  http::Response head = http::event_stream_head();
-  add_headers(*facts, &head);
-  exchange->stream(std::move(head), std::move(source));
+                  std::vector<std::unique_ptr<StreamReader>> readers) {
+  start_stream(exchange, *facts, std::make_unique<EventSource>(facts, std::move(readers)));
 }
 
 }  // namespace lockstep::openai

@@ -23,9 +23,11 @@ class EventSource final : public http::EventSource {
   EventSource(std::shared_ptr<const AnswerFacts> facts,
               std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);
 
-  // Passes the available events before `from`, if that is not 0, to the writer and makes the first
-  // piece after them, however long that takes. Without this, the first read() does it.
+  // Passes the available events before `from` to the writer, however long that takes. Without this,
+  // the first read() does it.
   void catch_up();
+  // Makes the piece that the next read() gives, so that the caller's thread does this work.
+  void prepare();
   State read(std::string* bytes) override;
 
  private:
@@ -52,19 +54,23 @@ class EventSource final : public http::EventSource {
   const std::unique_ptr<EventWriter> writer_;
   const size_t from_;
   std::vector<Reader> readers_;
-  // The piece that catch_up() made.
+  // The piece that prepare() made.
   std::optional<State> first_state_;
   std::string first_;
 };
 
-// Answers with the readers' events, and wakes the exchange when there are new ones. May take long
-// if `from` is large.
+// Continues an answer that began earlier: as answer_with_events(), but this thread, which may need
+// long for it, makes the first piece.
+void resume_with_events(const std::shared_ptr<http::Exchange>& exchange,
+                        const std::shared_ptr<const AnswerFacts>& facts,
+                        std::vector<std::unique_ptr<StreamReader>> readers, size_t from);
+// Answers with the readers' events, and wakes the exchange when there are new ones.
 void answer_with_events(const std::shared_ptr<http::Exchange>& exchange,
                         const std::shared_ptr<const AnswerFacts>& facts,
-                        std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);
+                        std::vector<std::unique_ptr<StreamReader>> readers);
 // The same, if the readers already have listeners that wake the exchange.
 void begin_events(const std::shared_ptr<http::Exchange>& exchange,
                   const std::shared_ptr<const AnswerFacts>& facts,
-                  std::vector<std::unique_ptr<StreamReader>> readers, size_t from = 0);
+                  std::vector<std::unique_ptr<StreamReader>> readers);
 
 }  // namespace lockstep::openai

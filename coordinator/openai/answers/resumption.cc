@@ -21,6 +21,15 @@ using ExchangePtr = std::shared_ptr<http::Exchange>;
 
 // The cost of an event that is read again and not sent, in bytes of text to tokenize.
 constexpr int64_t kBytesPerEvent = 64;
+constexpr int64_t kMaxPieceBytes = 8 << 20;  // If it has log-probabilities.
+
+// The approximate bytes that the first piece of a resumed stream may have. The last events of a
+// response repeat its log-probabilities and, as the first two events do, the request's fields.
+int64_t piece_bytes(const ResumableFacts& facts) {
+  constexpr int64_t kRepeats = 3;
+  const int64_t repeated = facts.http == nullptr ? 0 : std::ssize(facts.http->repeated);
+  return facts.logprobs ? kMaxPieceBytes : kRepeats * repeated;
+}
 
 absl::StatusOr<size_t> as_offset(const char* name, std::string_view text) {
   if (text.empty() || text.size() > 18 || !std::ranges::all_of(text, http::is_digit)) {
@@ -82,15 +91,15 @@ void resume_stream(ApiContext* context, const ExchangePtr& exchange, const std::
     const absl::Status begun = within_memory([&]() -> absl::Status {
       std::vector<std::unique_ptr<StreamReader>> readers(1);
       ASSIGN_OR_RETURN(readers[0], resumable->log().open(from));
-      answer_with_events(exchange, facts_of(*resumable, *context->served.model), std::move(readers),
+      resume_with_events(exchange, facts_of(*resumable, *context->served.model), std::move(readers),
                          from);
       return absl::OkStatus();
     });
     if (!begun.ok()) refuse(*exchange, begun);
   };
   const int64_t events = static_cast<int64_t>(std::min(*from, (*resumable)->log().size()));
-  const absl::Status accepted =
-      context->pool->submit(exchange->client(), kBytesPerEvent * events, begin);
+  const int64_t cost = kBytesPerEvent * events + piece_bytes((*resumable)->facts());
+  const absl::Status accepted = context->pool->submit(exchange->client(), cost, begin);
   if (!accepted.ok()) refuse(*exchange, accepted);
 }
 
