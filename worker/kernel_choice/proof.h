@@ -10,8 +10,8 @@
 // 5 %. A shape that was not tried in time is computed by a kernel that was proven at another shape
 // of this program and refused at none; if there is none, by the plain kernel.
 //
-// For attention over pages of bfloat16 or int8, and for expert_linear over bfloat16 and codes, a GPU
-// may have several kernels with the same bits. So each rank chooses by time, in every class; a
+// For attention over pages of bfloat16 or int8, and for expert_linear over bfloat16 and codes, a
+// GPU may have several kernels with the same bits. So each rank chooses by time, in every class; a
 // kernel with other bits than the table's last one is refused. If there is one kernel, nothing is
 // tried.
 #pragma once
