@@ -63,6 +63,7 @@ double timed(const std::vector<int>& processors, int threads,
   Clock::time_point start;
   std::barrier begin(threads, [&]() noexcept { start = Clock::now(); });
   std::vector<std::thread> running;
+  running.reserve(static_cast<size_t>(threads));
   for (int thread = 0; thread < threads; ++thread) {
     running.emplace_back([&, thread] {
       cpu_set_t own;
@@ -132,8 +133,7 @@ const std::byte* fill_memory() {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   const auto address = reinterpret_cast<uintptr_t>(memory);
-  const auto aligned = (address + kHugePage - 1) / kHugePage * kHugePage;
-  memory = reinterpret_cast<void*>(aligned);
+  memory = static_cast<std::byte*>(memory) + (kHugePage - address % kHugePage) % kHugePage;
   madvise(memory, static_cast<size_t>(kReadBytes), MADV_HUGEPAGE);
   std::memset(memory, 1, static_cast<size_t>(kReadBytes));
   return static_cast<const std::byte*>(memory);
