@@ -277,23 +277,6 @@ void Connection::abandon() {
   if (mode_ == Mode::kAnswering) close();
 }
 
-void Connection::pump() { writes_long_ ? await_write_turn() : take_write_turn(); }
-
-void Connection::await_write_turn() {
-  if (!std::exchange(write_turn_awaited_, true)) thread_->await_write_turn(shared_from_this());
-}
-
-void Connection::take_write_turn() {
-  const std::shared_ptr<Connection> self = shared_from_this();  // Writing may close it.
-  write_turn_awaited_ = false;
-  WriteTurn turn(kRounds);
-  const bool is_done = write_pieces(&turn);
-  writes_long_ = turn.is_long();
-  if (is_done) return;
-  if (writes_long_) return await_write_turn();
-  boost::asio::post(thread_->context(), [self] { self->pump(); });
-}
-
 bool Connection::write_pieces(WriteTurn* turn) {
   while (turn->goes_on()) {
     if (mode_ != Mode::kStreaming || write_armed_) return true;

@@ -12,7 +12,6 @@
 #include "base/tls/channel.h"
 #include "coordinator/http/connection/io_thread.h"
 #include "coordinator/http/connection/pending_exchange.h"
-#include "coordinator/http/connection/write_turn.h"
 #include "coordinator/http/request_reader.h"
 
 namespace lockstep::http {
@@ -25,7 +24,8 @@ class Connection final : public IoConnection,
 
   void start(int descriptor) override;
   void take_turn() override;  // Continues the handshake.
-  void take_write_turn() override;
+  void take_write_turn() override { thread_->write_now(shared_from_this()); }
+  bool write_pieces(WriteTurn* turn) override;
   void tick(Clock::time_point now) override;
   void drain() override;
   bool is_closable() const override;
@@ -35,7 +35,7 @@ class Connection final : public IoConnection,
   void respond(std::shared_ptr<PendingExchange> exchange, Response response) override;
   void stream(std::shared_ptr<PendingExchange> exchange, const Response& head,
               std::unique_ptr<BodySource> source) override;
-  void pump() override;
+  void pump() override { thread_->write_in_turn(shared_from_this()); }
   void abandon() override;
 
  private:
@@ -66,9 +66,6 @@ class Connection final : public IoConnection,
   void refuse(const Refusal& refusal);
   void begin_answer(std::shared_ptr<PendingExchange> exchange, const Response& head, bool streamed);
   bool flush();
-  void await_write_turn();
-  // False: the turn ended before all that the source has was written.
-  bool write_pieces(WriteTurn* turn);
   void on_written();
   void append_piece();
   void finish_answer();
@@ -101,9 +98,7 @@ class Connection final : public IoConnection,
   size_t sent_ = 0;
   bool read_armed_ = false;
   bool write_armed_ = false;
-  bool write_turn_awaited_ = false;
-  bool writes_long_ = false;       // Its last turn was long, so it waits for the next one.
-  bool read_wants_write_ = false;  // TLS must write before it can read on.
+  bool read_wants_write_ = false;                          // TLS must write before it can read on.
   Clock::time_point deadline_ = Clock::time_point::max();  // For what the client must send next.
   Clock::time_point write_deadline_ = Clock::time_point::max();  // Set while out_ waits.
   Clock::time_point last_write_;

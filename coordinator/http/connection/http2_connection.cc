@@ -23,7 +23,6 @@ constexpr size_t kTurnBytes = 16 << 10;  // The maximum read in one turn.
 constexpr size_t kStepBytes = 128;       // The time is checked after this many bytes.
 constexpr int64_t kTurnNs = 200'000;     // The processor time that ends a turn of tiny frames.
 constexpr size_t kOutBytes = 64 << 10;   // Given to the socket at once.
-constexpr int kWriteRounds = 8;          // For one connection; then others are served.
 // While more frames than this wait for the socket, nothing is read. A frame has about 300 bytes.
 constexpr size_t kMaxQueued = 64;
 constexpr uint32_t kStreamWindow = 256 << 10;
@@ -367,29 +366,7 @@ bool Http2Connection::fill() {
   return true;
 }
 
-// A client that has proved who it is does not wait.
-void Http2Connection::flush() {
-  writes_long_ && !is_kept_ ? await_write_turn() : take_write_turn();
-}
-
-void Http2Connection::await_write_turn() {
-  if (is_closed_ || std::exchange(write_turn_awaited_, true)) return;
-  thread_->await_write_turn(shared_from_this());
-}
-
-void Http2Connection::take_write_turn() {
-  const std::shared_ptr<Http2Connection> self = shared_from_this();  // Writing may close it.
-  write_turn_awaited_ = false;
-  WriteTurn turn(kWriteRounds);
-  const bool is_done = write_out(&turn);
-  writes_long_ = turn.is_long();
-  if (is_done) return;
-  if (writes_long_ && !is_kept_) return await_write_turn();
-  boost::asio::post(thread_->context(), [self] { self->flush(); });
-}
-
-// False: the turn ended before all bytes were written.
-bool Http2Connection::write_out(WriteTurn* turn) {
+bool Http2Connection::write_pieces(WriteTurn* turn) {
   if (is_closed_ || write_armed_ || (channel_.is_tls() && channel_.is_handshaking())) return true;
   while (turn->goes_on()) {
     if (sent_ == out_.size()) {

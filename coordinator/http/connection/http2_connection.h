@@ -18,7 +18,6 @@
 #include "base/tls/channel.h"
 #include "coordinator/http/connection/http2_stream.h"
 #include "coordinator/http/connection/io_thread.h"
-#include "coordinator/http/connection/write_turn.h"
 
 namespace lockstep::http {
 
@@ -30,6 +29,8 @@ class Http2Connection final : public IoConnection,
 
   void start(int descriptor) override;
   void take_turn() override;  // Continues the handshake, or reads.
+  void take_write_turn() override { thread_->write_now(shared_from_this()); }
+  bool write_pieces(WriteTurn* turn) override;
   void tick(Clock::time_point now) override;
   void drain() override;
   bool is_kept() const override { return is_kept_; }
@@ -46,8 +47,7 @@ class Http2Connection final : public IoConnection,
   void end_sending(int32_t stream) { sending_.erase(stream); }
   void keep();  // See Exchange::keep_connection().
   // Sends what the session has to send. May close the connection.
-  void flush();
-  void take_write_turn() override;
+  void flush() { thread_->write_in_turn(shared_from_this()); }
 
  private:
   friend struct Http2Callbacks;
@@ -70,8 +70,6 @@ class Http2Connection final : public IoConnection,
   bool feed(std::string_view bytes);
   void check_silence(Clock::time_point now);
   bool fill();
-  void await_write_turn();
-  bool write_out(WriteTurn* turn);
 
   IoThread* const thread_;
   const Limits& limits_;
@@ -98,8 +96,6 @@ class Http2Connection final : public IoConnection,
   bool read_armed_ = false;
   bool write_armed_ = false;
   bool turn_awaited_ = false;
-  bool write_turn_awaited_ = false;
-  bool writes_long_ = false;          // Its last turn was long, so it waits for the next one.
   bool reads_after_write_ = false;    // Reading waits until the client has taken answers.
   bool read_wants_write_ = false;     // TLS must write before it can read on.
   bool was_pinged_ = false;           // A PING was sent since the last bytes were read.

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "coordinator/http/connection/write_turn.h"
 #include "coordinator/http/exchange.h"
 
 namespace lockstep::http {
@@ -30,12 +31,20 @@ class IoConnection {
   // Its index among the connections of its thread, which sets it.
   size_t index() const { return index_; }
   void set_index(size_t index) { index_ = index; }
+  // The state of IoThread::write_in_turn().
+  struct WriteState {
+    bool is_awaiting = false;  // It waits for its next turn.
+    bool was_long = false;     // Its last turn was long, so it waits for the next one.
+  };
+  WriteState& write_state() { return write_state_; }
 
   // Owns the descriptor from here on.
   virtual void start(int descriptor) = 0;
-  // Continues the work that waited for a turn (IoThread::await_turn(), await_write_turn()).
+  // Continues the work that waited for a turn: IoThread::await_turn(), write_in_turn().
   virtual void take_turn() = 0;
   virtual void take_write_turn() = 0;
+  // Writes until the turn ends. False: it ended before all was written. May close the connection.
+  virtual bool write_pieces(WriteTurn* turn) = 0;
   // Checks the deadlines.
   virtual void tick(Clock::time_point now) = 0;
   virtual void drain() = 0;
@@ -52,6 +61,7 @@ class IoConnection {
   const std::string network_;
   bool is_first_turn_ = true;
   size_t index_ = 0;
+  WriteState write_state_;
 };
 
 class PendingExchange;

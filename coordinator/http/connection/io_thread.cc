@@ -17,6 +17,7 @@ constexpr size_t kScratchBytes = 64 << 10;
 // close_one() looks at this many connections. If a network has half of all connections, the
 // probability is 2^-32 that it has none among these.
 constexpr int kCloseSamples = 32;
+constexpr int kMaxPieces = 8;  // For one connection in a turn; then others are served.
 
 // Deadlines are checked every 5 to 250 ms: they are met within a quarter of the shortest limit.
 Clock::duration tick_time_of(const Limits& limits) {
@@ -140,9 +141,23 @@ void IoThread::await_turn(const std::shared_ptr<IoConnection>& connection) {
   run_turns(&turns_);
 }
 
-void IoThread::await_write_turn(const std::shared_ptr<IoConnection>& connection) {
+void IoThread::write_in_turn(const std::shared_ptr<IoConnection>& connection) {
+  IoConnection::WriteState& state = connection->write_state();
+  if (!state.was_long || connection->is_kept()) return write_now(connection);
+  if (std::exchange(state.is_awaiting, true)) return;
   write_turns_.queue.add(connection->network(), connection, /*is_first=*/false);
   run_turns(&write_turns_);
+}
+
+void IoThread::write_now(const std::shared_ptr<IoConnection>& connection) {
+  IoConnection::WriteState& state = connection->write_state();
+  state.is_awaiting = false;
+  WriteTurn turn(kMaxPieces);
+  const bool is_done = connection->write_pieces(&turn);
+  state.was_long = turn.is_long();
+  if (is_done) return;
+  if (state.was_long && !connection->is_kept()) return write_in_turn(connection);
+  boost::asio::post(context_, [this, connection] { write_in_turn(connection); });
 }
 
 // A timer runs the turns, because Asio handles the sockets that are ready before it.

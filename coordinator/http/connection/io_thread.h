@@ -108,9 +108,11 @@ class IoThread {
   void forget(IoConnection* connection);
   // Calls the connection's take_turn() when it has its turn (FairTurns).
   void await_turn(const std::shared_ptr<IoConnection>& connection);
-  // The same for take_write_turn(), in another queue: answers that take long to write get at most
-  // half of the thread's time, and what is ready on sockets comes before each of their turns.
-  void await_write_turn(const std::shared_ptr<IoConnection>& connection);
+  // Lets the connection write. After a long turn it waits in a queue, unless it is_kept(): answers
+  // that take long to write get at most half of the thread's time, and ready sockets come first.
+  void write_in_turn(const std::shared_ptr<IoConnection>& connection);
+  // For take_write_turn(): lets the connection write now. May close it.
+  void write_now(const std::shared_ptr<IoConnection>& connection);
 
  private:
   template <typename Act>
